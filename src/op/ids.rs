@@ -1,0 +1,177 @@
+//! Ids: what names a row, and what a name outside of the table does.
+
+use crate::{error::GatherError, scheme::NO_ROW};
+
+/// What an id outside of the table does. It never reads another row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum IdPolicy {
+    /// The call fails with [`GatherError::BadId`], and there is no output.
+    #[default]
+    Error,
+    /// Its row is 0.0 throughout; [`BadIds`] counts it.
+    Zero,
+    /// Negative signed ids count from the end, as in ONNX Gather: -1 is the last row. Any other bad id is as with
+    /// [`IdPolicy::Zero`].
+    Wrap,
+}
+
+/// Ids of a batch: `[batch]`, from host memory.
+///
+/// # Examples
+/// ```
+/// use gatherum::Ids;
+/// let ids: Ids<'_> = (&[3_u32, 1, 4][..]).into();
+/// assert_eq!(ids.len(), 3);
+/// let wide: Ids<'_> = (&[-1_i64]).into();
+/// assert_eq!(wide.get(0), Some(-1));
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Ids<'a> {
+    /// Unsigned 32-bit ids.
+    U32(&'a [u32]),
+    /// Unsigned 64-bit ids.
+    U64(&'a [u64]),
+    /// Signed 64-bit ids, as PyTorch and ONNX have them.
+    I64(&'a [i64]),
+}
+
+impl<'a> Ids<'a> {
+    /// Number of ids.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::U32(ids) => ids.len(),
+            Self::U64(ids) => ids.len(),
+            Self::I64(ids) => ids.len(),
+        }
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The id at `position`.
+    #[must_use]
+    pub fn get(&self, position: usize) -> Option<i128> {
+        match self {
+            Self::U32(ids) => ids.get(position).map(|id| i128::from(*id)),
+            Self::U64(ids) => ids.get(position).map(|id| i128::from(*id)),
+            Self::I64(ids) => ids.get(position).map(|id| i128::from(*id)),
+        }
+    }
+
+    /// The ids at `positions`.
+    ///
+    /// # Panics
+    /// Where `positions` passes the end, as slices do.
+    #[must_use]
+    pub fn slice(&self, positions: std::ops::Range<usize>) -> Ids<'a> {
+        match self {
+            Self::U32(ids) => Ids::U32(&ids[positions]),
+            Self::U64(ids) => Ids::U64(&ids[positions]),
+            Self::I64(ids) => Ids::I64(&ids[positions]),
+        }
+    }
+}
+
+macro_rules! ids_from {
+    ($($variant:ident $id:ty),*) => {$(
+        impl<'a> From<&'a [$id]> for Ids<'a> {
+            fn from(ids: &'a [$id]) -> Self {
+                Self::$variant(ids)
+            }
+        }
+        impl<'a> From<&'a Vec<$id>> for Ids<'a> {
+            fn from(ids: &'a Vec<$id>) -> Self {
+                Self::$variant(ids)
+            }
+        }
+        impl<'a, const N: usize> From<&'a [$id; N]> for Ids<'a> {
+            fn from(ids: &'a [$id; N]) -> Self {
+                Self::$variant(ids)
+            }
+        }
+    )*};
+}
+ids_from!(U32 u32, U64 u64, I64 i64);
+
+/// The ids of a batch that named no row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BadIds {
+    /// How many.
+    pub count: u64,
+    /// Position of the first in the batch; `None` where there is none.
+    pub first: Option<u64>,
+}
+
+impl BadIds {
+    /// Adds those of a later part of the batch that starts at `position`.
+    pub(crate) fn merge(&mut self, position: u64, later: Self) {
+        self.count += later.count;
+        let later = later.first.map(|first| first + position);
+        self.first = match (self.first, later) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+    }
+}
+
+/// Turns ids into row numbers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Resolver {
+    pub(crate) rows: u32,
+    pub(crate) policy: IdPolicy,
+}
+
+impl Resolver {
+    /// Fills `out` with the rows of `ids` (as long), [`NO_ROW`] for bad ones, and says how many were bad.
+    pub(crate) fn resolve(self, ids: Ids<'_>, out: &mut [u32]) -> BadIds {
+        let rows = u64::from(self.rows);
+        let unsigned = |id: u64| if id < rows { low(id) } else { NO_ROW };
+        match ids {
+            Ids::U32(ids) => mark(ids, out, |id| if id < self.rows { id } else { NO_ROW }),
+            Ids::U64(ids) => mark(ids, out, unsigned),
+            Ids::I64(ids) => mark(ids, out, |id| match u64::try_from(id) {
+                Ok(id) => unsigned(id),
+                Err(_) if self.policy == IdPolicy::Wrap && id.unsigned_abs() <= rows => low(rows - id.unsigned_abs()),
+                Err(_) => NO_ROW,
+            }),
+        }
+    }
+
+    /// The error for a batch with bad ids, where the policy asks for one.
+    pub(crate) fn refuse(self, table: &str, bad: BadIds, id: impl Fn(u64) -> i128) -> Result<BadIds, GatherError> {
+        match bad.first {
+            Some(position) if self.policy == IdPolicy::Error => Err(GatherError::BadId {
+                table: table.to_owned(),
+                position,
+                id: id(position),
+                rows: u64::from(self.rows),
+                count: bad.count,
+            }),
+            _ => Ok(bad),
+        }
+    }
+}
+
+/// The low word of a number under 2^32.
+#[expect(clippy::cast_possible_truncation, reason = "callers have compared it with a 32-bit number of rows")]
+fn low(id: u64) -> u32 {
+    id as u32
+}
+
+#[inline(always)]
+fn mark<T: Copy>(ids: &[T], out: &mut [u32], row: impl Fn(T) -> u32) -> BadIds {
+    let mut bad = BadIds::default();
+    for (position, (id, out)) in ids.iter().zip(out).enumerate() {
+        *out = row(*id);
+        if *out == NO_ROW {
+            bad.count += 1;
+            bad.first.get_or_insert(position as u64);
+        }
+    }
+    bad
+}

@@ -1,0 +1,6 @@
+//! What is computed.
+
+mod ids;
+
+pub(crate) use ids::Resolver;
+pub use ids::{BadIds, IdPolicy, Ids};

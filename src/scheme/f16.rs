@@ -1,0 +1,96 @@
+//! `f16`: IEEE 754 binary16, rounded to nearest, ties to even.
+//!
+//! ```text
+//! values: F16 [rows, dim]
+//! byte 0   2   4        2*dim
+//!      |x0 |x1 |x2 | ... |   row 0, then row 1 without a gap
+//! ```
+//!
+//! Error bound: half a unit in the last of 11 bits, `|x| * 2^-11`, or half the smallest step, `2^-25`, for values under
+//! `2^-14`. A value that would round to infinity (from 65520) is refused.
+
+use std::{fmt, sync::Arc};
+
+use half::{f16, slice::HalfFloatSliceExt};
+
+use super::{Category, Codec, Dtype, Misfit, NO_ROW, Part, SchemeInfo, Shader};
+use crate::units::Shape;
+
+pub(super) const INFO: SchemeInfo = SchemeInfo {
+    name: "f16",
+    summary: "half precision, rounded to nearest",
+    options: "",
+    variants: &["f16"],
+    build: |_| Ok(Arc::new(F16)),
+};
+
+/// The least magnitude that rounds to infinity: halfway between the largest half, 65504, and 65536.
+const OVERFLOW: f32 = 65520.0;
+
+#[derive(Debug)]
+struct F16;
+
+impl Codec for F16 {
+    fn fmt_scheme(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("f16")
+    }
+
+    fn parts(&self, shape: Shape) -> Vec<Part> {
+        let shape = vec![u64::from(shape.rows()), u64::from(shape.dim())];
+        vec![Part::new("values", Dtype::F16, Category::Payload, shape)]
+    }
+
+    fn encode_rows(&self, _dim: usize, values: &[f32], parts: &mut [&mut [u8]]) -> Result<(), Misfit> {
+        if let Some(index) = values.iter().position(|value| value.abs() >= OVERFLOW) {
+            return Err(Misfit { index, reason: "the largest half-precision value is 65504" });
+        }
+        // Converted by blocks, so that the halves need no memory of their own and any alignment of the part will do.
+        let mut halves = [f16::ZERO; 256];
+        for (bytes, values) in parts[0].chunks_mut(512).zip(values.chunks(256)) {
+            let halves = &mut halves[..values.len()];
+            halves.convert_from_f32_slice(values);
+            for (bytes, half) in bytes.as_chunks_mut().0.iter_mut().zip(halves) {
+                *bytes = half.to_le_bytes();
+            }
+        }
+        Ok(())
+    }
+
+    fn decode_rows(&self, dim: usize, parts: &[&[u8]], rows: &[u32], out: &mut [f32]) {
+        let mut halves = [f16::ZERO; 256];
+        for (out, &row) in out.chunks_exact_mut(dim).zip(rows) {
+            if row == NO_ROW {
+                out.fill(0.0);
+                continue;
+            }
+            let bytes = &parts[0][row as usize * dim * 2..][..dim * 2];
+            for (out, bytes) in out.chunks_mut(256).zip(bytes.chunks(512)) {
+                let halves = &mut halves[..out.len()];
+                for (half, bytes) in halves.iter_mut().zip(bytes.as_chunks().0) {
+                    *half = f16::from_le_bytes(*bytes);
+                }
+                halves.convert_to_f32_slice(out);
+            }
+        }
+    }
+
+    fn error_bound(&self, row: &[f32]) -> f64 {
+        let largest = row.iter().fold(0.0, |largest: f64, value| largest.max(f64::from(value.abs())));
+        (largest * 2f64.powi(-11)).max(2f64.powi(-25))
+    }
+
+    fn reference(&self, dim: usize, parts: &[&[u8]], row: usize, column: usize) -> f64 {
+        let at = (row * dim + column) * 2;
+        let bits = u16::from_le_bytes([parts[0][at], parts[0][at + 1]]);
+        let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
+        let magnitude = match exponent {
+            0 => fraction * 2f64.powi(-24),
+            exponent => (1024.0 + fraction) * 2f64.powi(exponent - 25),
+        };
+        if bits >> 15 == 1 { -magnitude } else { magnitude }
+    }
+
+    fn shader(&self) -> Shader {
+        Shader { stem: "f16", source: include_str!("../../shaders/codec/f16.wgsl") }
+    }
+}

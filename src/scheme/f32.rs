@@ -1,0 +1,73 @@
+//! `f32`: values as they are.
+//!
+//! ```text
+//! values: F32 [rows, dim]
+//! byte 0   4   8        4*dim
+//!      |x0 |x1 |x2 | ... |   row 0, then row 1 without a gap
+//! ```
+//!
+//! Error bound: 0. Every bit is kept, that of -0.0 and subnormals too.
+
+use std::{fmt, sync::Arc};
+
+use pulp::Arch;
+
+use super::{Category, Codec, Dtype, Misfit, NO_ROW, Part, SchemeInfo, Shader};
+use crate::units::Shape;
+
+pub(super) const INFO: SchemeInfo = SchemeInfo {
+    name: "f32",
+    summary: "values as they are",
+    options: "",
+    variants: &["f32"],
+    build: |_| Ok(Arc::new(F32)),
+};
+
+#[derive(Debug)]
+struct F32;
+
+impl Codec for F32 {
+    fn fmt_scheme(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("f32")
+    }
+
+    fn parts(&self, shape: Shape) -> Vec<Part> {
+        let shape = vec![u64::from(shape.rows()), u64::from(shape.dim())];
+        vec![Part::new("values", Dtype::F32, Category::Payload, shape)]
+    }
+
+    fn encode_rows(&self, _dim: usize, values: &[f32], parts: &mut [&mut [u8]]) -> Result<(), Misfit> {
+        for (bytes, value) in parts[0].as_chunks_mut().0.iter_mut().zip(values) {
+            *bytes = value.to_le_bytes();
+        }
+        Ok(())
+    }
+
+    fn decode_rows(&self, dim: usize, parts: &[&[u8]], rows: &[u32], out: &mut [f32]) {
+        Arch::new().dispatch(|| {
+            for (out, &row) in out.chunks_exact_mut(dim).zip(rows) {
+                if row == NO_ROW {
+                    out.fill(0.0);
+                    continue;
+                }
+                let bytes = &parts[0][row as usize * dim * 4..][..dim * 4];
+                for (value, bytes) in out.iter_mut().zip(bytes.as_chunks().0) {
+                    *value = f32::from_le_bytes(*bytes);
+                }
+            }
+        });
+    }
+
+    fn error_bound(&self, _row: &[f32]) -> f64 {
+        0.0
+    }
+
+    fn reference(&self, dim: usize, parts: &[&[u8]], row: usize, column: usize) -> f64 {
+        let at = (row * dim + column) * 4;
+        f64::from(f32::from_le_bytes([parts[0][at], parts[0][at + 1], parts[0][at + 2], parts[0][at + 3]]))
+    }
+
+    fn shader(&self) -> Shader {
+        Shader { stem: "f32", source: include_str!("../../shaders/codec/f32.wgsl") }
+    }
+}

@@ -1,0 +1,153 @@
+//! How a row is stored.
+//!
+//! A scheme is written as one string, `[index "/"] [factor "/"] codec`, that parses and prints back the same:
+//! `f32`, `f16`, `int8`, `int8:affine,group=32`. Each codec is one file here, one WGSL file of the same name under
+//! `shaders/codec/`, and one line in the registry.
+
+mod codec;
+mod f16;
+mod f32;
+mod int8;
+mod options;
+mod part;
+mod registry;
+
+use std::{fmt, str::FromStr, sync::Arc};
+
+pub(crate) use codec::{Codec, Misfit, NO_ROW, Shader};
+pub use part::{Category, Dtype, Part};
+pub use registry::SchemeInfo;
+
+use crate::{
+    error::{EncodeError, SchemeError},
+    units::{Bytes, Shape},
+};
+
+/// How the rows of a table are stored.
+///
+/// # Examples
+/// ```
+/// use gatherum::{Scheme, Shape};
+/// let scheme: Scheme = "int8:group=32,affine".parse()?;
+/// assert_eq!(scheme.to_string(), "int8:affine,group=32");
+///
+/// // The size function: bytes of a table, without one.
+/// let spec = "int8".parse::<Scheme>()?.spec(Shape::new(1_000_000, 128)?)?;
+/// assert_eq!(spec.bytes().0, 128_000_000 + 4 * 1_000_000);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Scheme {
+    codec: Arc<dyn Codec>,
+}
+
+impl Scheme {
+    /// Every scheme there is, in the order of the documentation.
+    #[must_use]
+    pub fn all() -> &'static [SchemeInfo] {
+        registry::SCHEMES
+    }
+
+    /// The first word of the scheme: the name of its files, labels, tests and benches.
+    #[must_use]
+    pub fn stem(&self) -> &'static str {
+        self.codec.shader().stem
+    }
+
+    /// The parts that a table of this scheme and `shape` consists of.
+    ///
+    /// # Errors
+    /// [`EncodeError::Unfit`] where the scheme cannot store rows of that many columns.
+    pub fn spec(&self, shape: Shape) -> Result<TableSpec, EncodeError> {
+        self.codec.check(shape.dim()).map_err(|reason| EncodeError::Unfit {
+            scheme: self.to_string(),
+            dim: shape.dim(),
+            reason,
+        })?;
+        let parts = self.codec.parts(shape);
+        Ok(TableSpec { scheme: self.clone(), shape, parts })
+    }
+
+    /// The largest `|stored - original|` that this scheme may make in a row of these values.
+    ///
+    /// The argument for each bound stands in the scheme's own documentation (see [`Scheme::all`]).
+    #[must_use]
+    pub fn error_bound(&self, row: &[f32]) -> f64 {
+        self.codec.error_bound(row)
+    }
+
+    pub(crate) fn codec(&self) -> &Arc<dyn Codec> {
+        &self.codec
+    }
+}
+
+impl FromStr for Scheme {
+    type Err = SchemeError;
+
+    fn from_str(text: &str) -> Result<Self, SchemeError> {
+        registry::parse(text).map(|codec| Self { codec })
+    }
+}
+
+impl fmt::Display for Scheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.codec.fmt_scheme(f)
+    }
+}
+
+impl fmt::Debug for Scheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Scheme({self})")
+    }
+}
+
+impl PartialEq for Scheme {
+    fn eq(&self, other: &Self) -> bool {
+        self.to_string() == other.to_string()
+    }
+}
+
+impl Eq for Scheme {}
+
+/// What a table is made of: a scheme, a shape, and the parts that follow from both.
+///
+/// This is the size function: pure, in `u64` bytes, needing neither data nor device. The encoder, the files, the
+/// placement and the ledger all take their sizes from here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableSpec {
+    scheme: Scheme,
+    shape: Shape,
+    parts: Vec<Part>,
+}
+
+impl TableSpec {
+    /// How rows are stored.
+    #[must_use]
+    pub fn scheme(&self) -> &Scheme {
+        &self.scheme
+    }
+
+    /// Rows and columns.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The stored tensors, in the order in which sources and sinks number them.
+    #[must_use]
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// Bytes of all parts.
+    #[must_use]
+    pub fn bytes(&self) -> Bytes {
+        Bytes(self.parts.iter().map(|part| part.bytes().0).sum())
+    }
+
+    /// Bytes of one row over all parts.
+    #[must_use]
+    pub fn row_bytes(&self) -> u64 {
+        self.parts.iter().map(Part::row_bytes).sum()
+    }
+}

@@ -1,0 +1,79 @@
+//! The list of schemes. Adding one is a line in [`SCHEMES`], a `mod` line, a Rust file and a WGSL file.
+
+use std::sync::Arc;
+
+use super::{Codec, f16, f32, int8, options::Options};
+use crate::error::SchemeError;
+
+/// A scheme as the registry knows it.
+#[derive(Debug)]
+pub struct SchemeInfo {
+    /// Its name: the first word of the scheme string.
+    pub name: &'static str,
+    /// One line on what it stores.
+    pub summary: &'static str,
+    /// Its options, as they are written; empty where it has none.
+    pub options: &'static str,
+    /// Canonical scheme strings that cover its options: tests, benches and the demo iterate over them.
+    pub variants: &'static [&'static str],
+    pub(super) build: fn(&mut Options<'_>) -> Result<Arc<dyn Codec>, SchemeError>,
+}
+
+/// Every scheme, in the order of the documentation.
+pub(super) static SCHEMES: &[SchemeInfo] = &[f32::INFO, f16::INFO, int8::INFO];
+
+/// Parses a scheme string.
+pub(super) fn parse(text: &str) -> Result<Arc<dyn Codec>, SchemeError> {
+    let (name, options) = match text.split_once(':') {
+        Some((name, options)) => (name, Some(options)),
+        None => (text, None),
+    };
+    let info = SCHEMES.iter().find(|info| info.name == name).ok_or_else(|| SchemeError::Unknown {
+        name: name.to_owned(),
+        known: SCHEMES.iter().map(|info| info.name).collect::<Vec<_>>().join(", "),
+    })?;
+    let mut options = Options::parse(info, options)?;
+    let codec = (info.build)(&mut options)?;
+    options.finish()?;
+    Ok(codec)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scheme;
+
+    #[test]
+    fn a12_scheme_strings_round_trip() {
+        for info in SCHEMES {
+            assert!(!info.variants.is_empty(), "{} has no variant to test", info.name);
+            for text in info.variants {
+                let scheme: Scheme = text.parse().unwrap();
+                assert_eq!(scheme.to_string(), *text);
+                assert_eq!(scheme.stem(), info.name);
+            }
+        }
+    }
+
+    #[test]
+    fn odd_strings_are_refused_with_the_reason() {
+        for (text, says) in [
+            ("", "unknown scheme ``; known schemes: f32"),
+            ("INT8", "unknown scheme `INT8`"),
+            ("int8:", "is empty"),
+            ("int8:group", "needs a value"),
+            ("int8:group=", "is no whole number"),
+            ("int8:group=0", "a positive multiple of 4"),
+            ("int8:group=6", "a positive multiple of 4"),
+            ("int8:group=99999999999999999999", "is no whole number"),
+            ("int8:affine=1", "takes no value"),
+            ("int8:affine,affine", "is given twice"),
+            ("int8:bits=3", "does not exist"),
+            ("f32:group=4", "does not exist"),
+            ("int8 ", "unknown scheme `int8 `"),
+        ] {
+            let error = text.parse::<Scheme>().unwrap_err().to_string();
+            assert!(error.contains(says), "{text:?}: {error}");
+        }
+    }
+}

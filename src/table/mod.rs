@@ -1,0 +1,11 @@
+//! Tables: made from rows, kept as parts, placed on an engine.
+
+mod encode;
+mod encoded;
+mod report;
+mod source;
+
+pub use encode::{Encoder, Progress};
+pub use encoded::EncodedTable;
+pub use report::EncodeReport;
+pub use source::{PartSink, RowSource, SliceSource, TableSource};
