@@ -3,12 +3,14 @@
 pub mod error;
 mod op;
 mod scheme;
+mod source;
 mod table;
 mod units;
 
 pub use error::*;
 pub use op::{BadIds, IdPolicy, Ids};
 pub use scheme::{Category, Dtype, Part, Scheme, SchemeInfo, TableSpec};
-pub use table::{EncodeReport, EncodedTable, Encoder, PartSink, Progress, RowSource, SliceSource, TableSource};
+pub use source::{PartSink, RowSource, SliceSource, TableSource};
+pub use table::{EncodeReport, EncodedTable, Encoder, Progress};
 pub use units::{Bytes, MAX_DIM, MAX_ROWS, Shape};
 pub use wgpu;

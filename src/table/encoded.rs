@@ -3,7 +3,8 @@
 use crate::{
     error::{EncodeError, SourceError},
     scheme::TableSpec,
-    table::{EncodeReport, Encoder, PartSink, SliceSource, TableSource},
+    source::{PartSink, SliceSource, TableSource},
+    table::{EncodeReport, Encoder},
 };
 
 /// The parts of a table, in host memory.

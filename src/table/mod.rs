@@ -3,9 +3,7 @@
 mod encode;
 mod encoded;
 mod report;
-mod source;
 
 pub use encode::{Encoder, Progress};
 pub use encoded::EncodedTable;
 pub use report::EncodeReport;
-pub use source::{PartSink, RowSource, SliceSource, TableSource};
