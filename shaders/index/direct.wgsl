@@ -15,9 +15,8 @@ fn row_of(position: u32) -> u32 {
     if high == 0u {
         return select(NO_ROW, low, low < params.rows);
     }
-    // -1 to -rows are 2^64 - 1 down to 2^64 - rows: the high word all ones, the low word 2^32 - rows or more.
-    if WRAP && high == 0xffffffffu && low >= 0u - params.rows {
-        return low + params.rows;
-    }
-    return NO_ROW;
+    // -1 to -rows are 2^64 - 1 down to 2^64 - rows: the high word all ones, and the low word one that wraps around when
+    // rows are added.
+    let from_end = low + params.rows;
+    return select(NO_ROW, from_end, WRAP && high == 0xffffffffu && from_end < params.rows);
 }

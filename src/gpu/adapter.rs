@@ -25,8 +25,10 @@ pub(crate) async fn find() -> Vec<Found> {
     // A browser offers the one adapter it thinks best.
     #[cfg(target_arch = "wasm32")]
     let adapters = {
-        let options =
-            wgpu::RequestAdapterOptions { power_preference: wgpu::PowerPreference::HighPerformance, ..Default::default() };
+        let options = wgpu::RequestAdapterOptions {
+            power_preference: wgpu::PowerPreference::HighPerformance,
+            ..Default::default()
+        };
         instance.request_adapter(&options).await.into_iter().collect::<Vec<_>>()
     };
     let mut found: Vec<Found> = adapters
@@ -81,7 +83,11 @@ pub(crate) fn judge(
         ("max_storage_buffers_per_shader_stage", u64::from(limits.max_storage_buffers_per_shader_stage), storage),
         ("max_storage_buffer_binding_size", limits.max_storage_buffer_binding_size, 16 << 20),
         ("max_buffer_size", limits.max_buffer_size, 16 << 20),
-        ("max_compute_invocations_per_workgroup", u64::from(limits.max_compute_invocations_per_workgroup), u64::from(WORKGROUP)),
+        (
+            "max_compute_invocations_per_workgroup",
+            u64::from(limits.max_compute_invocations_per_workgroup),
+            u64::from(WORKGROUP),
+        ),
         ("max_compute_workgroup_size_x", u64::from(limits.max_compute_workgroup_size_x), u64::from(WORKGROUP)),
         ("max_compute_workgroups_per_dimension", u64::from(limits.max_compute_workgroups_per_dimension), 1 << 10),
         ("max_bindings_per_bind_group", u64::from(limits.max_bindings_per_bind_group), storage + 1),

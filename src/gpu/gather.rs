@@ -8,7 +8,7 @@ use super::{
     params::{Params, SHARDS_A_PASS, ShardParams},
     pipeline::{Key, Pipeline, WORKGROUP},
 };
-use crate::{error::GatherError, scheme::TableSpec, units::round_up};
+use crate::{error::GatherError, op::BadIds, scheme::TableSpec, units::round_up};
 
 /// Type of the output's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -64,6 +64,16 @@ pub(crate) struct GatherCall<'a> {
     pub(crate) status: &'a wgpu::Buffer,
 }
 
+/// Bytes of the status words.
+pub(crate) const STATUS_BYTES: u64 = 8;
+
+/// Status words as they lie in a buffer.
+pub(crate) fn read_status(bytes: &[u8]) -> BadIds {
+    let word = |at: usize| u64::from(u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]));
+    let count = word(0);
+    BadIds { count, first: (count > 0).then(|| word(4)) }
+}
+
 /// Slots of the parameter buffer are as far apart as uniform bindings must be.
 const PARAMS_BYTES: usize = size_of::<Params>();
 
@@ -78,10 +88,15 @@ struct Step {
 }
 
 impl Gpu {
-    /// Status words before a call.
-    pub(crate) fn status(&self) -> Result<Tracked, GatherError> {
+    /// Status words: `[0, u32::MAX]` before a call.
+    pub(crate) fn status(&self, words: [u32; 2]) -> Result<Tracked, GatherError> {
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC;
-        Ok(self.filled("gather.status", usage, bytemuck::bytes_of(&[0, u32::MAX]))?)
+        Ok(self.filled("gather.status", usage, bytemuck::bytes_of(&words))?)
+    }
+
+    /// Waits for what was submitted so far and reads status words.
+    pub(crate) async fn read_status(&self, status: &wgpu::Buffer) -> Result<BadIds, GatherError> {
+        self.read_small(status, 0, STATUS_BYTES, read_status).await
     }
 
     /// Records `call`; the returned buffer must live until the commands have run.
@@ -113,7 +128,8 @@ impl Gpu {
             slot[..PARAMS_BYTES].copy_from_slice(bytemuck::bytes_of(&step.params));
         }
         let params = self.filled("gather.params", wgpu::BufferUsages::UNIFORM, &bytes)?;
-        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: Some("gather"), ..Default::default() });
+        let mut pass =
+            encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: Some("gather"), ..Default::default() });
         pass.set_pipeline(&pipeline.pipeline);
         for (number, step) in steps.iter().enumerate() {
             let group = self.bind(call, &pipeline, bound, step, (&params, (number * slot) as u64));
@@ -196,7 +212,9 @@ impl Gpu {
         ];
         let places = if bound == Bound::One { 1 } else { SHARDS_A_PASS };
         let last = step.shards.end - 1;
-        resources.extend((0..places).map(|place| call.shards[last.min(step.shards.start + place)].buffer.as_entire_binding()));
+        resources.extend(
+            (0..places).map(|place| call.shards[last.min(step.shards.start + place)].buffer.as_entire_binding()),
+        );
         let entries: Vec<wgpu::BindGroupEntry<'_>> =
             (0..).zip(resources).map(|(binding, resource)| wgpu::BindGroupEntry { binding, resource }).collect();
         self.device.create_bind_group(&wgpu::BindGroupDescriptor {

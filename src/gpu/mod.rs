@@ -20,7 +20,7 @@ pub(crate) use buffer::{Pooled, Tracked};
 pub use compose::ComposedShader;
 pub(crate) use compose::composed_shaders;
 pub use gather::OutputDtype;
-pub(crate) use gather::{GatherCall, IdBinding, Output};
+pub(crate) use gather::{GatherCall, IdBinding, Output, STATUS_BYTES, read_status};
 pub(crate) use params::params_layout;
 pub use pipeline::Granularity;
 pub(crate) use shard::{GpuShard, UploadError};
@@ -101,7 +101,7 @@ impl Gpu {
         what: &str,
         bytes: u64,
         work: impl FnOnce() -> T,
-    ) -> impl Future<Output = Result<T, DeviceError>> + use<'_, T, impl FnOnce() -> T> {
+    ) -> impl Future<Output = Result<T, DeviceError>> {
         let filters = [wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Validation];
         let scopes = filters.map(|filter| self.device.push_error_scope(filter));
         let value = work();

@@ -43,7 +43,18 @@ pub(crate) fn params_layout() -> Vec<(&'static str, usize, usize)> {
         }};
     }
     members!(
-        rows, batch, grid_width, position, ids_start, out_start, pass_first, pass_rows, answers_bad, pad0, pad1, pad2,
+        rows,
+        batch,
+        grid_width,
+        position,
+        ids_start,
+        out_start,
+        pass_first,
+        pass_rows,
+        answers_bad,
+        pad0,
+        pad1,
+        pad2,
         shards
     )
 }

@@ -3,7 +3,10 @@
 use futures_channel::oneshot;
 
 use super::Gpu;
-use crate::error::DeviceError;
+use crate::{
+    error::{DeviceError, GatherError},
+    scheme::Category,
+};
 
 impl Gpu {
     /// Submits `encoder`, which copies to the first `bytes` of `staging`, waits, and lets `read` look at them.
@@ -36,5 +39,25 @@ impl Gpu {
         };
         staging.unmap();
         Ok(value)
+    }
+
+    /// Waits for what was submitted so far and lets `read` look at a few bytes of `buffer`.
+    pub(crate) async fn read_small<T>(
+        &self,
+        buffer: &wgpu::Buffer,
+        offset: u64,
+        bytes: u64,
+        read: impl FnOnce(&[u8]) -> T,
+    ) -> Result<T, GatherError> {
+        let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+        let staging = self.pooled("gather.staging", Category::Staging, usage, bytes).await?;
+        let encoder = self
+            .catch("a read", bytes, || {
+                let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+                encoder.copy_buffer_to_buffer(buffer, offset, &staging, 0, bytes);
+                encoder
+            })
+            .await?;
+        Ok(self.submit_and_read(encoder, &staging, bytes, read).await?)
     }
 }

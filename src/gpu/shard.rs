@@ -32,7 +32,8 @@ pub(crate) enum UploadError {
 impl Gpu {
     /// Makes the buffers of all shards, or none.
     pub(crate) async fn make_shards(&self, label: &str, placement: &Placement) -> Result<Vec<GpuShard>, UploadError> {
-        let needs = placement.shards().iter().map(|shard| Need { label: label.to_owned(), bytes: shard.by_category.clone() });
+        let needs =
+            placement.shards().iter().map(|shard| Need { label: label.to_owned(), bytes: shard.by_category.clone() });
         let reserved = self.ledger.reserve(needs.collect())?;
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
         let mut made = Vec::new();

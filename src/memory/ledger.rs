@@ -155,10 +155,7 @@ mod tests {
         let refused = ledger
             .reserve(vec![Need::one("b", Category::Payload, 30), Need::one("c", Category::Scales, 11)])
             .unwrap_err();
-        assert_eq!(
-            refused,
-            OverBudget { needed: Bytes(41), budget: Bytes(100), live: Bytes(60), largest: Bytes(30) }
-        );
+        assert_eq!(refused, OverBudget { needed: Bytes(41), budget: Bytes(100), live: Bytes(60), largest: Bytes(30) });
         assert_eq!(ledger.report().live, Bytes(60), "a refusal enters nothing");
         let second = ledger.reserve_one(Need::one("b", Category::Output, 40)).unwrap();
         assert_eq!(first.bytes() + second.bytes(), 100);
