@@ -1,6 +1,8 @@
 //! Embedding tables on any GPU, in a tenth of the memory.
 
 pub mod error;
+#[cfg(feature = "files")]
+pub mod io;
 mod op;
 mod scheme;
 mod table;
