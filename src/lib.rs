@@ -4,6 +4,8 @@ mod engine;
 pub mod error;
 mod gpu;
 mod host;
+#[cfg(feature = "files")]
+pub mod io;
 mod memory;
 mod op;
 mod raw;
