@@ -10,7 +10,7 @@ use super::{
     compose::{Bound, Sink, compose, table_constants},
     params::{Params, SHARDS_A_PASS},
 };
-use crate::{error::DeviceError, scheme::TableSpec};
+use crate::scheme::TableSpec;
 
 /// Threads of a workgroup.
 pub(crate) const WORKGROUP: u32 = 64;
@@ -111,11 +111,6 @@ impl Gpu {
         });
         tracing::debug!(label, ?key, granularity = ?self.granularity, "pipeline made");
         Pipeline { pipeline, layout, sink: key.sink }
-    }
-
-    /// Makes the pipeline for `key` now, with errors caught.
-    pub(crate) async fn warm_pipeline(&self, spec: &TableSpec, key: Key) -> Result<(), DeviceError> {
-        self.catch("a pipeline", 0, || self.pipeline(spec, key)).await.map(drop)
     }
 }
 

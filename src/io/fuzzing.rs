@@ -5,7 +5,7 @@ use std::io::{Cursor, Read, Seek};
 
 use super::{TableFile, Vocabulary, npy, open::open_reader, tensors};
 use crate::{
-    table::{RowSource, TableSource},
+    source::{RowSource, TableSource},
     units::Shape,
 };
 

@@ -3,7 +3,7 @@
 use std::io::{Read, Seek, SeekFrom};
 
 use super::{FileError, elements::Element};
-use crate::{error::SourceError, table::RowSource, units::Shape};
+use crate::{error::SourceError, source::RowSource, units::Shape};
 
 /// A matrix at an offset of a file: what safetensors and NumPy files come down to.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use super::{
     text::{self, Layout},
     word2vec,
 };
-use crate::table::RowSource;
+use crate::source::RowSource;
 
 /// What to read from a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     error::{EncodeError, SourceError},
     scheme::{Scheme, TableSpec},
-    table::TableSource,
+    source::TableSource,
     units::Shape,
 };
 

@@ -16,7 +16,8 @@ use super::{
 use crate::{
     error::SourceError,
     scheme::TableSpec,
-    table::{EncodedTable, PartSink, TableSource},
+    source::{PartSink, TableSource},
+    table::EncodedTable,
     units::Bytes,
 };
 

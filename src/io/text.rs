@@ -12,7 +12,7 @@ use super::{
     compressed::Plain,
     lines::{self, Lines},
 };
-use crate::{error::SourceError, table::RowSource, units::Shape};
+use crate::{error::SourceError, source::RowSource, units::Shape};
 
 /// Lines that are looked at to tell what a file is.
 const SAMPLE_LINES: usize = 100;

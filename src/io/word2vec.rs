@@ -10,7 +10,7 @@
 use std::io::{self, BufRead, Read, Seek};
 
 use super::{FileError, Vocabulary, compressed::Plain, elements, vocabulary};
-use crate::{error::SourceError, table::RowSource, units::Shape};
+use crate::{error::SourceError, source::RowSource, units::Shape};
 
 const F32: elements::Element = elements::Element::little(elements::Kind::F32);
 
