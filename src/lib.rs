@@ -27,6 +27,11 @@ pub use table::{EncodeReport, EncodedTable, Encoder, GatherStatus, OutputBuffer,
 pub use units::{Bytes, MAX_DIM, MAX_ROWS, Shape};
 pub use wgpu;
 
+/// The README's examples, which are tests.
+#[cfg(all(doctest, feature = "files"))]
+#[doc = include_str!("../README.md")]
+pub struct Readme;
+
 /// For this project's own tests.
 #[doc(hidden)]
 pub mod testing {
