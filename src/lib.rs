@@ -1,6 +1,7 @@
 //! Embedding tables on any GPU, in a tenth of the memory.
 
 pub mod error;
+mod host;
 mod op;
 mod scheme;
 mod table;

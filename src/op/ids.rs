@@ -142,6 +142,19 @@ impl Resolver {
         }
     }
 
+    /// How many of `ids` are bad.
+    pub(crate) fn check(self, ids: Ids<'_>) -> BadIds {
+        let mut bad = BadIds::default();
+        let mut rows = [0; 512];
+        let mut first = 0;
+        while first < ids.len() {
+            let end = (first + rows.len()).min(ids.len());
+            bad.merge(first as u64, self.resolve(ids.slice(first..end), &mut rows[..end - first]));
+            first = end;
+        }
+        bad
+    }
+
     /// The error for a batch with bad ids, where the policy asks for one.
     pub(crate) fn refuse(self, table: &str, bad: BadIds, id: impl Fn(u64) -> i128) -> Result<BadIds, GatherError> {
         match bad.first {
@@ -165,13 +178,12 @@ fn low(id: u64) -> u32 {
 
 #[inline(always)]
 fn mark<T: Copy>(ids: &[T], out: &mut [u32], row: impl Fn(T) -> u32) -> BadIds {
-    let mut bad = BadIds::default();
-    for (position, (id, out)) in ids.iter().zip(out).enumerate() {
+    // Counted without a branch, so that the loop is vectorised; the first is looked for only where there is one.
+    let mut count = 0u64;
+    for (id, out) in ids.iter().zip(&mut *out) {
         *out = row(*id);
-        if *out == NO_ROW {
-            bad.count += 1;
-            bad.first.get_or_insert(position as u64);
-        }
+        count += u64::from(*out == NO_ROW);
     }
-    bad
+    let first = if count == 0 { None } else { out.iter().position(|row| *row == NO_ROW) };
+    BadIds { count, first: first.map(|position| position as u64) }
 }
