@@ -1,0 +1,1 @@
+//! The host backend against the definition of each format.
