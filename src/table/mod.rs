@@ -1,9 +1,15 @@
-//! Tables: made from rows, kept as parts, placed on an engine.
+//! Tables: made from rows, kept as parts, placed on an engine, looked up.
 
+mod device;
 mod encode;
 mod encoded;
+mod gather;
 mod report;
+mod resident;
+mod rows;
 
 pub use encode::{Encoder, Progress};
 pub use encoded::EncodedTable;
 pub use report::EncodeReport;
+pub use resident::Table;
+pub use rows::{GatherStatus, OutputBuffer, RowBuffer, Rows};

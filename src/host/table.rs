@@ -1,0 +1,79 @@
+//! A table in host memory.
+
+use super::memory::PartBytes;
+use crate::{
+    error::SourceError,
+    scheme::{Codec, TableSpec},
+    source::TableSource,
+};
+
+/// The parts of one table, where the host's operations read them.
+#[derive(Debug)]
+pub(crate) struct HostTable {
+    name: String,
+    spec: TableSpec,
+    parts: Vec<PartBytes>,
+}
+
+/// The most f32 values that [`HostTable::visit`] decodes at a time, unless a row has more: 16 KiB, which leaves half of
+/// the smallest L1 cache to codes and results.
+const SCRATCH_VALUES: usize = 1 << 12;
+
+impl HostTable {
+    /// Reads all parts of `source`.
+    ///
+    /// # Errors
+    /// [`SourceError`] where a part cannot be read, or memory is short.
+    pub(crate) async fn read(source: &impl TableSource) -> Result<Self, SourceError> {
+        let (name, spec) = (source.name().to_owned(), source.spec().clone());
+        let mut parts = Vec::with_capacity(spec.parts().len());
+        for (number, part) in spec.parts().iter().enumerate() {
+            let bytes = part.bytes();
+            let mut memory = PartBytes::zeroed(bytes).ok_or_else(|| {
+                SourceError::Invalid(format!("{name}: no host memory for part `{}` of {bytes:#}", part.name()))
+            })?;
+            source.read_part(number, 0, &mut memory).await?;
+            parts.push(memory);
+        }
+        Ok(Self { name, spec, parts })
+    }
+
+    /// Scheme, shape and parts.
+    pub(crate) fn spec(&self) -> &TableSpec {
+        &self.spec
+    }
+
+    /// The table's name, for messages.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Columns of a row.
+    pub(super) fn dim(&self) -> usize {
+        self.spec.shape().dim() as usize
+    }
+
+    /// Decodes `rows` ([`NO_ROW`](crate::scheme::NO_ROW) gives zeros), on the calling thread. `out: [rows.len(), dim]`.
+    pub(crate) fn decode(&self, rows: &[u32], out: &mut [f32]) {
+        debug_assert_eq!(rows.len() * self.dim(), out.len(), "a place for each row");
+        let codec: &dyn Codec = &**self.spec.scheme().codec();
+        // A table has at most four parts; no memory is asked for in a call that may be for one row.
+        let mut parts: [&[u8]; 4] = [&[]; 4];
+        for (slice, part) in parts.iter_mut().zip(&self.parts) {
+            *slice = part;
+        }
+        codec.decode_rows(self.dim(), &parts[..self.parts.len()], rows, out);
+    }
+
+    /// Decodes `rows` in blocks that stay in the nearest cache, in order, on the calling thread: `visit` gets the
+    /// number of rows before the block, and its values `[n, dim]`.
+    pub(crate) fn visit(&self, rows: &[u32], mut visit: impl FnMut(usize, &[f32])) {
+        let block = (SCRATCH_VALUES / self.dim()).clamp(1, rows.len().max(1));
+        let mut scratch = vec![0f32; block * self.dim()];
+        for (rows, first) in rows.chunks(block).zip((0..).step_by(block)) {
+            let values = &mut scratch[..rows.len() * self.dim()];
+            self.decode(rows, values);
+            visit(first, values);
+        }
+    }
+}
