@@ -17,7 +17,7 @@ use crate::{error::SourceError, source::RowSource, units::Shape};
 /// Lines that are looked at to tell what a file is.
 const SAMPLE_LINES: usize = 100;
 /// Bytes of a word2vec file behind its header that tell text from binary.
-const SAMPLE_BYTES: usize = 4096;
+const SAMPLE_BYTES: u64 = 1 << 16;
 /// Bytes of lines that are kept at a time while rows are read.
 const BLOCK_BYTES: usize = 1 << 20;
 
@@ -44,7 +44,7 @@ pub(super) fn sniff<R: Read + Seek>(file: &str, plain: Plain<R>, bin: bool) -> R
     if let Some((rows, dim)) = header {
         let mut plain = lines.into_plain();
         let mut sample = Vec::new();
-        (&mut plain).take(SAMPLE_BYTES as u64).read_to_end(&mut sample).map_err(FileError::io(file))?;
+        (&mut plain).take(SAMPLE_BYTES).read_to_end(&mut sample).map_err(FileError::io(file))?;
         if is_binary(&sample, dim, bin) {
             return Ok((Layout::Binary { rows, dim }, plain.rewind(file)?));
         }
@@ -81,11 +81,17 @@ pub(super) fn sniff<R: Read + Seek>(file: &str, plain: Plain<R>, bin: bool) -> R
     }
 }
 
-/// Whether the bytes behind a word2vec header are binary: numbers as bytes are full of control characters.
+/// Whether the bytes behind a word2vec header are binary: no line of text, and full of control characters as numbers are.
 fn is_binary(sample: &[u8], dim: u64, bin: bool) -> bool {
+    let line = match sample.iter().position(|byte| *byte == b'\n') {
+        Some(end) => Some(&sample[..end]),
+        None => Some(sample).filter(|sample| (sample.len() as u64) < SAMPLE_BYTES),
+    };
+    if line.is_some_and(|line| lines::count_numbers(line) as u64 == dim) {
+        return false;
+    }
     let controls = sample.iter().filter(|byte| **byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r')).count();
-    let first = sample.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    controls * 50 > sample.len() || bin && !sample.is_empty() && (lines::count_numbers(first) as u64) < dim
+    controls * 50 > sample.len() || bin && (controls > 0 || line.is_some())
 }
 
 /// Reads the words, and gives the rows.
