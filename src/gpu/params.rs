@@ -53,7 +53,7 @@ pub(crate) fn params_layout() -> Vec<(&'static str, usize, usize)> {
         pass_first,
         pass_rows,
         answers_bad,
-        pad0,
+        zero,
         pad1,
         pad2,
         shards
