@@ -20,6 +20,8 @@ const SAMPLE_LINES: usize = 100;
 const SAMPLE_BYTES: u64 = 1 << 16;
 /// Bytes of lines that are kept at a time while rows are read.
 const BLOCK_BYTES: usize = 1 << 20;
+/// Bytes of lines from which on other threads help.
+const PARALLEL_BYTES: usize = 1 << 16;
 
 /// What a file of word vectors is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +56,7 @@ pub(super) fn sniff<R: Read + Seek>(file: &str, plain: Plain<R>, bin: bool) -> R
             return Ok((Layout::Text { rows, dim }, lines.into_plain().rewind(file)?));
         }
     } else if line.contains(&0) {
-        return Err(unrecognised("is of no format that is read (see `gatherum compress --help`)"));
+        return Err(unrecognised("is of no format that is read"));
     }
     let mut counts: Vec<(usize, u32)> = Vec::new();
     for _ in 0..SAMPLE_LINES {
@@ -185,13 +187,18 @@ impl<R: Read + Seek> TextRows<R> {
                 block.push((start..text.len(), row));
             }
             next += u32::try_from(block.len()).unwrap_or(u32::MAX);
-            let bad = block.into_par_iter().enumerate().find_map_first(|(index, (range, row))| {
+            let parse = |(index, (range, row)): (usize, (std::ops::Range<usize>, &mut [f32]))| {
                 let parsed = match lines::split(&text[range], dim) {
                     Ok((_, numbers)) => lines::parse_numbers(numbers, row),
                     Err(has) => Err(too_few(has, dim)),
                 };
                 parsed.err().map(|reason| (index, reason))
-            });
+            };
+            // The first bad line is the one that is told, however many threads look for it.
+            let bad = match text.len() < PARALLEL_BYTES {
+                true => block.into_iter().enumerate().find_map(parse),
+                false => block.into_par_iter().enumerate().find_map_first(parse),
+            };
             if let Some((index, reason)) = bad {
                 return Err(lines::bad_line(lines.file(), before + 1 + index as u64, reason));
             }
