@@ -1,0 +1,165 @@
+//! `compress`: from a file of rows to a table file.
+
+use std::{
+    ffi::OsStr,
+    fmt::Write as _,
+    io::Write,
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use gatherum::{Bytes, EncodeReport, Encoder, RowSource, Scheme, io::TableWriter};
+use serde_json::json;
+
+use crate::{
+    failure::{Exit, Failure, Outcome},
+    input::{self, ChoiceArgs, about},
+    output,
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A safetensors file (or the .index.json of several), .npy, or word vectors of GloVe, word2vec or fastText,
+    /// which may be gzip
+    input: PathBuf,
+
+    #[command(flatten)]
+    choice: ChoiceArgs,
+
+    /// How rows are stored; the schemes are listed below
+    #[arg(long, short, value_name = "SCHEME")]
+    scheme: String,
+
+    /// The table file to write; one that is there is replaced once the new one is complete
+    #[arg(long, short, value_name = "TABLE")]
+    output: PathBuf,
+
+    /// Report as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// The schemes there are, for `--help`.
+pub(crate) fn schemes_help() -> String {
+    let mut text = String::from("Schemes:\n");
+    for info in Scheme::all() {
+        // Writing to a String does not fail.
+        let _ = writeln!(text, "  {:6} {}", info.name, info.summary);
+        if !info.options.is_empty() {
+            let _ = writeln!(text, "  {:6}   options: {}; for example {}", "", info.options, info.variants.join(", "));
+        }
+    }
+    text
+}
+
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
+    let scheme: Scheme = args.scheme.parse()?;
+    refuse_own_input(args)?;
+    let start = Instant::now();
+    let mut input = input::open_rows(&args.input, &args.choice.options())?;
+    let shape = input.rows.shape();
+    let spec = scheme.spec(shape).map_err(about(&args.input))?;
+    let mut writer = TableWriter::create(&args.output, &spec, input.words.as_ref()).map_err(writing(&args.output))?;
+    let report = encode(args, &scheme, &mut *input.rows, &mut writer)?;
+    writer.finish().map_err(writing(&args.output))?;
+    let seconds = start.elapsed().as_secs_f64();
+    let file_bytes = args.output.metadata().map_err(|error| Failure::writing(&args.output, &error))?.len();
+    let words = input.words.as_ref().map(gatherum::io::Vocabulary::len);
+    if args.json {
+        return output::write_json(
+            out,
+            &json!({
+                "input": args.input.to_string_lossy(),
+                "format": input.format.to_string(),
+                "tensor": input.tensor,
+                "output": args.output.to_string_lossy(),
+                "scheme": scheme.to_string(),
+                "rows": shape.rows(),
+                "dim": shape.dim(),
+                "words": words,
+                "bytes_before": report.bytes_before.0,
+                "bytes_after": report.bytes_after.0,
+                "share": report.share(),
+                "file_bytes": file_bytes,
+                "max_error": report.max_error,
+                "max_error_row": report.max_error_row,
+                "relative_error": report.relative_error,
+                "mean_cosine": report.mean_cosine,
+                "min_cosine": report.min_cosine,
+                "seconds": seconds,
+            }),
+        );
+    }
+    let words = words.map_or_else(|| "none".to_owned(), |words| words.to_string());
+    write!(out, "{}", text(&report, &input.format.to_string(), &words))?;
+    writeln!(out, "written         {}, {} in {seconds:.2} s", args.output.display(), Bytes(file_bytes))?;
+    Ok(())
+}
+
+fn text(report: &EncodeReport, format: &str, words: &str) -> String {
+    let shape = report.spec.shape();
+    format!(
+        "table           {shape} from {format}; words: {words}\n\
+         scheme          {}\n\
+         bytes           {:#} as f32, {:#} as stored: {:.1} %\n\
+         relative error  {:.3e}\n\
+         largest error   {:.3e} (row {})\n\
+         cosine          mean {:.6}, least {:.6}\n",
+        report.spec.scheme(),
+        report.bytes_before,
+        report.bytes_after,
+        100.0 * report.share(),
+        report.relative_error,
+        report.max_error,
+        report.max_error_row,
+        report.mean_cosine,
+        report.min_cosine,
+    )
+}
+
+fn encode(args: &Args, scheme: &Scheme, rows: &mut dyn RowSource, writer: &mut TableWriter) -> Outcome<EncodeReport> {
+    let bar = output::progress("compressing", u64::from(rows.shape().rows()));
+    let report = Encoder::new(scheme)
+        .on_progress(|progress| bar.set_position(progress.done.into()))
+        .run(rows, writer)
+        .map_err(about(&args.input))?;
+    bar.finish_and_clear();
+    Ok(report)
+}
+
+/// An error of the output's file.
+fn writing(path: &Path) -> impl Fn(gatherum::io::FileError) -> Failure {
+    move |error| match error {
+        gatherum::io::FileError::Io { error, .. } => Failure::writing(path, &error),
+        error => error.into(),
+    }
+}
+
+/// Rows are read while the output is written, and the output replaces what has its name: that must be no input.
+fn refuse_own_input(args: &Args) -> Outcome {
+    let mut inputs = vec![args.input.clone()];
+    inputs.extend(args.choice.words.clone());
+    inputs.extend(files_of_index(&args.input));
+    match inputs.iter().find(|input| output::is_same_file(input, &args.output)) {
+        Some(input) => Err(Failure::new(
+            Exit::Usage,
+            format!("{}: the output would replace the input {}", args.output.display(), input.display()),
+            "name another file by -o",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// The files that a `.index.json` names; none for any other file. What is wrong with it is told when it is opened.
+fn files_of_index(path: &Path) -> Vec<PathBuf> {
+    if !path.file_name().unwrap_or(OsStr::new("")).to_string_lossy().ends_with(".index.json") {
+        return Vec::new();
+    }
+    let index = std::fs::File::open(path).ok().map(std::io::BufReader::new);
+    let index: Option<serde_json::Value> = index.and_then(|index| serde_json::from_reader(index).ok());
+    let Some(map) = index.as_ref().and_then(|index| index.get("weight_map")?.as_object()) else { return Vec::new() };
+    let mut names: Vec<&str> = map.values().filter_map(|name| name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.into_iter().map(|name| path.with_file_name(name)).collect()
+}

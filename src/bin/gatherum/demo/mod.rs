@@ -1,0 +1,122 @@
+//! `demo`: a real table by every scheme, on every backend.
+
+mod data;
+mod measure;
+mod report;
+
+use std::{ffi::OsString, io::Write, path::PathBuf};
+
+use gatherum::{EncodedTable, Engine, IdPolicy, Scheme, Table};
+
+use crate::{
+    backend::BackendArgs,
+    cosine::{self, Neighbor, Query},
+    failure::{Exit, Failure, Outcome},
+    input::ChoiceArgs,
+    output,
+    wordsim::Pairs,
+};
+use data::Data;
+use measure::{Backends, Measured};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER)]
+pub(crate) struct Args {
+    /// A table of one's own, of any format that `compress` reads; else one of 10,000 GloVe words that is built in
+    #[arg(long, value_name = "FILE")]
+    table: Option<PathBuf>,
+
+    #[command(flatten)]
+    choice: ChoiceArgs,
+
+    /// Only this scheme; may be repeated
+    #[arg(long, short, value_name = "SCHEME")]
+    scheme: Vec<String>,
+
+    /// A word whose neighbors are shown; may be repeated
+    #[arg(long, value_name = "WORD", default_values = ["king", "piano", "germany", "friday"])]
+    word: Vec<OsString>,
+
+    /// Neighbors shown of each word
+    #[arg(short, value_name = "K", default_value_t = 6)]
+    k: usize,
+
+    /// Answer as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const AFTER: &str = "\
+Errors are against the rows as they are given, as f32. WordSim-353 is Spearman's rank correlation of the table's cosines
+with what people said of pairs of words; pairs whose words the table lacks are left out. Lookups are of 4,096 random ids
+a call, to host memory, after some calls to warm up; the median call counts. `same bits` says whether all rows of the
+table came out the same on all backends. Without --backend, all are tried: the host, and each adapter.
+
+The built-in table is the first 10,000 words of GloVe (PDDL 1.0); WordSim-353 is CC BY 4.0.";
+
+pub(crate) fn run(args: &Args, backend: &BackendArgs, out: &mut dyn Write) -> Outcome {
+    let schemes = schemes(args)?;
+    let data = Data::open(args)?;
+    if data.shape().rows() == 0 {
+        let what = format!("{}: a table of 0 rows has nothing to show", data.name());
+        return Err(Failure::new(Exit::Input, what, "give a table with rows"));
+    }
+    let backends = Backends::find(backend)?;
+    let pairs = Pairs::wordsim_353();
+    let found = data.words().map(|words| pairs.find(words)).filter(|found| found.len() > 1);
+    let bar = output::progress("measuring", (schemes.len() * backends.engines.len()) as u64);
+    let mut measured = Vec::new();
+    for scheme in &schemes {
+        let (table, report) = data.encode(scheme)?;
+        let mut one = Measured::new(report);
+        for engine in &backends.engines {
+            one.add(engine, &table, found.as_ref())?;
+            bar.inc(1);
+        }
+        measured.push(one);
+    }
+    bar.finish_and_clear();
+    let neighbors = neighbors(args, &data, &backends.engines[0], &measured)?;
+    let report = report::Report { data: &data, backends: &backends, pairs: &pairs, found, measured, neighbors };
+    if args.json { output::write_json(out, &report.json()) } else { report.write(out) }
+}
+
+/// All variants of all schemes, or those that are asked for.
+fn schemes(args: &Args) -> Outcome<Vec<Scheme>> {
+    let all: Vec<&str> = if args.scheme.is_empty() {
+        Scheme::all().iter().flat_map(|info| info.variants).copied().collect()
+    } else {
+        args.scheme.iter().map(String::as_str).collect()
+    };
+    all.into_iter().map(|text| Ok(text.parse()?)).collect()
+}
+
+/// The nearest rows of some words, in the smallest of the tables.
+struct Neighbors {
+    scheme: Scheme,
+    /// Row of the word, and the rows near it.
+    of: Vec<(u32, Vec<Neighbor>)>,
+}
+
+fn neighbors(args: &Args, data: &Data, engine: &Engine, measured: &[Measured]) -> Outcome<Option<Neighbors>> {
+    let smallest = measured.iter().min_by_key(|one| one.report.bytes_after);
+    let (Some(words), Some(smallest)) = (data.words(), smallest) else { return Ok(None) };
+    // A table of one's own may lack the words that are asked for by default.
+    let rows: Vec<u32> = args.word.iter().filter_map(|word| words.find(word.as_encoded_bytes())).collect();
+    let scheme = smallest.report.spec.scheme().clone();
+    let (encoded, _) = data.encode(&scheme)?;
+    let table = load(engine, &encoded)?;
+    drop(encoded);
+    let vectors = table.gather_blocking(&rows, IdPolicy::Error)?;
+    let queries: Vec<Query> = rows
+        .iter()
+        .zip(&vectors)
+        .map(|(row, vector)| Query { vector: vector.to_vec(), leave_out: Some(*row) })
+        .collect();
+    let found = cosine::nearest(&table, &queries, args.k, |_| {})?;
+    Ok(Some(Neighbors { scheme, of: rows.into_iter().zip(found).collect() }))
+}
+
+fn load(engine: &Engine, table: &EncodedTable) -> Outcome<Table> {
+    Ok(engine.load_blocking(table)?)
+}

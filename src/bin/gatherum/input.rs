@@ -1,0 +1,139 @@
+//! The table that a command works on: a table file, or any file of rows, which is then held as f32.
+
+use std::path::{Path, PathBuf};
+
+use gatherum::{
+    Bytes, EncodedTable, Encoder, Engine, OverBudget, Scheme, Table,
+    io::{self, Input, OpenOptions, TableFile, Vocabulary},
+};
+
+use crate::{
+    failure::{Exit, Failure, Outcome},
+    output,
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct TableArgs {
+    /// A table file that `compress` has made; or any file that it reads, which is then held in memory as f32
+    pub(crate) table: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) choice: ChoiceArgs,
+}
+
+/// What is read from a file that leaves a choice.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ChoiceArgs {
+    /// The tensor of a safetensors file that has several
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tensor: Option<String>,
+
+    /// A text file with the words of the rows, one a line, in place of those the table may have
+    #[arg(long, value_name = "FILE")]
+    pub(crate) words: Option<PathBuf>,
+}
+
+impl ChoiceArgs {
+    pub(crate) fn options(&self) -> OpenOptions {
+        OpenOptions { tensor: self.tensor.clone(), words: self.words.clone() }
+    }
+}
+
+/// A file as it lies on the disk.
+pub(crate) enum Opened {
+    Table { file: TableFile, words: Option<Vocabulary> },
+    Rows(Input),
+}
+
+impl TableArgs {
+    /// Opens the file, and verifies it where it is a table. Naming a tensor asks for plain rows.
+    pub(crate) fn open(&self) -> Outcome<Opened> {
+        if self.choice.tensor.is_some() || !io::is_table(&self.table)? {
+            return Ok(Opened::Rows(open_rows(&self.table, &self.choice.options())?));
+        }
+        let file = TableFile::open(&self.table)?;
+        let words = match &self.choice.words {
+            Some(words) => {
+                let rows = gatherum::TableSource::spec(&file).shape().rows();
+                Some(Vocabulary::read(words, rows)?)
+            }
+            None => file.words()?,
+        };
+        Ok(Opened::Table { file, words })
+    }
+
+    /// Opens the file and places it on `engine`.
+    pub(crate) fn load(&self, engine: &Engine) -> Outcome<Loaded> {
+        let (table, words) = match self.open()? {
+            Opened::Table { file, words } => (engine.load_blocking(&file).map_err(about(&self.table))?, words),
+            Opened::Rows(input) => {
+                let (table, words) = self.encode(input, engine)?;
+                (engine.load_blocking(&table).map_err(about(&self.table))?, words)
+            }
+        };
+        Ok(Loaded { table, words, path: self.table.clone() })
+    }
+
+    /// Reads plain rows as f32.
+    fn encode(&self, mut input: Input, engine: &Engine) -> Outcome<(EncodedTable, Option<Vocabulary>)> {
+        let scheme: Scheme = "f32".parse()?;
+        let needed = scheme.spec(input.rows.shape()).map_err(about(&self.table))?.bytes();
+        // Refused before it is read, not after.
+        if let Some(budget) = engine.memory().budget.filter(|budget| *budget < needed) {
+            return Err(OverBudget { needed, budget, live: Bytes(0), largest: needed }.into());
+        }
+        let bar = output::progress("reading", u64::from(input.rows.shape().rows()));
+        let name = self.table.file_stem().map_or_else(|| "table".into(), |stem| stem.to_string_lossy());
+        let (table, _) = Encoder::new(&scheme)
+            .on_progress(|progress| bar.set_position(progress.done.into()))
+            .table(&name, &mut *input.rows)
+            .map_err(about(&self.table))?;
+        bar.finish_and_clear();
+        Ok((table, input.words))
+    }
+}
+
+/// A table on an engine, with its words.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) table: Table,
+    pub(crate) words: Option<Vocabulary>,
+    path: PathBuf,
+}
+
+impl Loaded {
+    pub(crate) fn rows(&self) -> u32 {
+        self.table.spec().shape().rows()
+    }
+
+    /// The row of a word, compared byte for byte.
+    pub(crate) fn find(&self, word: &std::ffi::OsStr) -> Outcome<u32> {
+        let (file, shown) = (self.path.display(), word.to_string_lossy());
+        let Some(words) = &self.words else {
+            let next = "look rows up by id, or name a file with the words by --words FILE";
+            return Err(Failure::new(Exit::NotThere, format!("{file}: word `{shown}`: the table has no words"), next));
+        };
+        words.find(word.as_encoded_bytes()).ok_or_else(|| {
+            let lower = shown.to_lowercase();
+            let next = match words.find(&lower) {
+                Some(_) if lower != *shown => format!("words are compared byte for byte; there is `{lower}`"),
+                _ => "words are compared byte for byte: check case and spelling".to_owned(),
+            };
+            let what = format!("{file}: word `{shown}` is not among the table's {} words", words.len());
+            Failure::new(Exit::NotThere, what, next)
+        })
+    }
+}
+
+/// Opens a file of rows; text files are read once for that.
+pub(crate) fn open_rows(path: &Path, options: &OpenOptions) -> Outcome<Input> {
+    let spinner = output::spinner(format!("reading {}", path.display()));
+    let input = io::open_rows(path, options);
+    spinner.finish_and_clear();
+    Ok(input?)
+}
+
+/// Names the file in an error that does not.
+pub(crate) fn about<E: Into<Failure>>(path: &Path) -> impl Fn(E) -> Failure {
+    move |error| error.into().about(path)
+}
