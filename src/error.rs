@@ -236,14 +236,17 @@ pub struct OverBudget {
 #[non_exhaustive]
 pub enum GatherError {
     /// An id that names no row, under [`IdPolicy::Error`](crate::IdPolicy::Error).
-    #[error("table `{table}`: id {id} at position {position} is outside of its {rows} rows ({count} such ids in all)")]
+    #[error(
+        "table `{table}`: {} at position {position} is outside of its {rows} rows ({count} such ids in all)",
+        bad_id(*id)
+    )]
     BadId {
         /// The table's name.
         table: String,
         /// Position of the first bad id in the batch.
         position: u64,
-        /// That id.
-        id: i128,
+        /// That id; `None` where it lies in a caller's buffer that cannot be copied from.
+        id: Option<i128>,
         /// Rows of the table.
         rows: u64,
         /// How many bad ids the batch has.
@@ -263,6 +266,12 @@ pub enum GatherError {
         /// Values the output has.
         got: u64,
     },
+    /// The engine works on the host: there is no device to hold a buffer.
+    #[error("table `{table}` is on the host backend, which has no device buffers; gather to host memory instead")]
+    NoDevice {
+        /// The table's name.
+        table: String,
+    },
     /// A caller's buffer that cannot serve.
     #[error("table `{table}`: the {role} buffer {problem}")]
     Buffer {
@@ -279,4 +288,8 @@ pub enum GatherError {
     /// The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
+}
+
+fn bad_id(id: Option<i128>) -> String {
+    id.map_or_else(|| "the id".to_owned(), |id| format!("id {id}"))
 }

@@ -1,15 +1,46 @@
 //! Embedding tables on any GPU, in a tenth of the memory.
 
+mod engine;
 pub mod error;
+mod gpu;
 mod host;
+#[cfg(feature = "files")]
+pub mod io;
+mod memory;
 mod op;
+mod raw;
 mod scheme;
+mod source;
 mod table;
 mod units;
 
-pub use error::*;
-pub use op::{BadIds, IdPolicy, Ids};
+pub use engine::{AdapterReport, BackendChoice, BackendInfo, Engine, EngineBuilder};
+pub use error::{
+    DeviceError, EncodeError, EngineError, GatherError, OverBudget, SchemeError, ShapeError, SourceError, TableError,
+};
+pub use gpu::{Granularity, OutputDtype};
+pub use memory::{MemoryReport, MemoryRow, Placement, RowTooLarge, Shard};
+pub use op::{BadIds, IdBuffer, IdPolicy, IdSource, IdType, Ids};
 pub use scheme::{Category, Dtype, Part, Scheme, SchemeInfo, TableSpec};
-pub use table::{EncodeReport, EncodedTable, Encoder, PartSink, Progress, RowSource, SliceSource, TableSource};
+pub use source::{PartSink, RowSource, SliceSource, TableSource};
+pub use table::{EncodeReport, EncodedTable, Encoder, GatherStatus, OutputBuffer, Progress, RowBuffer, Rows, Table};
 pub use units::{Bytes, MAX_DIM, MAX_ROWS, Shape};
 pub use wgpu;
+
+/// For this project's own tests.
+#[doc(hidden)]
+pub mod testing {
+    pub use crate::gpu::ComposedShader;
+
+    /// Every pipeline the engine may make.
+    #[must_use]
+    pub fn shaders() -> Vec<ComposedShader> {
+        crate::gpu::composed_shaders()
+    }
+
+    /// Names, offsets and sizes of the members of the uniform block.
+    #[must_use]
+    pub fn params_layout() -> Vec<(&'static str, usize, usize)> {
+        crate::gpu::params_layout()
+    }
+}

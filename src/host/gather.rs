@@ -67,7 +67,7 @@ impl HostTable {
         if policy == IdPolicy::Error {
             let bad = resolver.check(ids);
             resolver.refuse(self.name(), bad, |position| {
-                usize::try_from(position).ok().and_then(|position| ids.get(position)).unwrap_or(-1)
+                usize::try_from(position).ok().and_then(|position| ids.get(position))
             })?;
         }
         let block = (BLOCK_VALUES / dim).clamp(1, BLOCK_IDS);

@@ -4,7 +4,7 @@ use super::memory::PartBytes;
 use crate::{
     error::SourceError,
     scheme::{Codec, TableSpec},
-    table::TableSource,
+    source::TableSource,
 };
 
 /// The parts of one table, where the host's operations read them.

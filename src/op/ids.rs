@@ -37,6 +37,15 @@ pub enum Ids<'a> {
 }
 
 impl<'a> Ids<'a> {
+    /// Their bytes as they are, and their type.
+    pub(crate) fn raw(&self) -> (&'a [u8], IdType) {
+        match *self {
+            Self::U32(ids) => (bytemuck::cast_slice(ids), IdType::U32),
+            Self::U64(ids) => (bytemuck::cast_slice(ids), IdType::U64),
+            Self::I64(ids) => (bytemuck::cast_slice(ids), IdType::I64),
+        }
+    }
+
     /// Number of ids.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -98,6 +107,76 @@ macro_rules! ids_from {
 }
 ids_from!(U32 u32, U64 u64, I64 i64);
 
+/// Type of ids in a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum IdType {
+    /// `u32`, 4 bytes.
+    U32,
+    /// `u64`, 8 bytes, the low word first.
+    U64,
+    /// `i64`, 8 bytes, the low word first.
+    I64,
+}
+
+impl IdType {
+    /// Words of 4 bytes.
+    #[must_use]
+    pub const fn words(self) -> u32 {
+        match self {
+            Self::U32 => 1,
+            Self::U64 | Self::I64 => 2,
+        }
+    }
+
+    /// The id that these bytes, as many as it has, are.
+    pub(crate) fn read(self, bytes: &[u8]) -> i128 {
+        let mut id = [0; 8];
+        id[..bytes.len().min(8)].copy_from_slice(&bytes[..bytes.len().min(8)]);
+        match self {
+            Self::U32 | Self::U64 => i128::from(u64::from_le_bytes(id)),
+            Self::I64 => i128::from(i64::from_le_bytes(id)),
+        }
+    }
+}
+
+/// Ids of a batch in a buffer of the engine's device: `[count]`.
+///
+/// The buffer needs `STORAGE`; with `COPY_SRC` beside it, errors can tell the value of a bad id.
+#[derive(Clone, Copy, Debug)]
+pub struct IdBuffer<'a> {
+    /// The buffer.
+    pub buffer: &'a wgpu::Buffer,
+    /// Where the first id begins, in bytes: a multiple of 4.
+    pub offset: u64,
+    /// How many there are.
+    pub count: u32,
+    /// Their type.
+    pub id_type: IdType,
+}
+
+/// Ids from host memory or from a buffer of the device.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum IdSource<'a> {
+    /// In host memory.
+    Host(Ids<'a>),
+    /// On the device.
+    Device(IdBuffer<'a>),
+}
+
+impl<'a, T: Into<Ids<'a>>> From<T> for IdSource<'a> {
+    fn from(ids: T) -> Self {
+        Self::Host(ids.into())
+    }
+}
+
+impl<'a> From<IdBuffer<'a>> for IdSource<'a> {
+    fn from(ids: IdBuffer<'a>) -> Self {
+        Self::Device(ids)
+    }
+}
+
 /// The ids of a batch that named no row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BadIds {
@@ -142,21 +221,24 @@ impl Resolver {
         }
     }
 
-    /// How many of `ids` are bad.
+    /// Says how many of `ids` are bad, and where the first is.
     pub(crate) fn check(self, ids: Ids<'_>) -> BadIds {
+        let mut rows = [0; 1024];
         let mut bad = BadIds::default();
-        let mut rows = [0; 512];
-        let mut first = 0;
-        while first < ids.len() {
-            let end = (first + rows.len()).min(ids.len());
-            bad.merge(first as u64, self.resolve(ids.slice(first..end), &mut rows[..end - first]));
-            first = end;
+        for first in (0..ids.len()).step_by(rows.len()) {
+            let length = rows.len().min(ids.len() - first);
+            bad.merge(first as u64, self.resolve(ids.slice(first..first + length), &mut rows[..length]));
         }
         bad
     }
 
     /// The error for a batch with bad ids, where the policy asks for one.
-    pub(crate) fn refuse(self, table: &str, bad: BadIds, id: impl Fn(u64) -> i128) -> Result<BadIds, GatherError> {
+    pub(crate) fn refuse(
+        self,
+        table: &str,
+        bad: BadIds,
+        id: impl Fn(u64) -> Option<i128>,
+    ) -> Result<BadIds, GatherError> {
         match bad.first {
             Some(position) if self.policy == IdPolicy::Error => Err(GatherError::BadId {
                 table: table.to_owned(),

@@ -3,4 +3,4 @@
 mod ids;
 
 pub(crate) use ids::Resolver;
-pub use ids::{BadIds, IdPolicy, Ids};
+pub use ids::{BadIds, IdBuffer, IdPolicy, IdSource, IdType, Ids};

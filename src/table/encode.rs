@@ -7,7 +7,8 @@ use super::report::Tally;
 use crate::{
     error::EncodeError,
     scheme::{Codec, Scheme, TableSpec, simd::fold},
-    table::{EncodeReport, EncodedTable, PartSink, RowSource},
+    source::{PartSink, RowSource},
+    table::{EncodeReport, EncodedTable},
 };
 
 /// How far an encoding has come.

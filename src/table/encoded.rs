@@ -3,7 +3,8 @@
 use crate::{
     error::{EncodeError, SourceError},
     scheme::TableSpec,
-    table::{EncodeReport, Encoder, PartSink, SliceSource, TableSource},
+    source::{PartSink, SliceSource, TableSource},
+    table::{EncodeReport, Encoder},
 };
 
 /// The parts of a table, in host memory.
@@ -49,7 +50,7 @@ impl EncodedTable {
             let mut part = Vec::new();
             part.try_reserve_exact(length).map_err(|_| refused())?;
             part.resize(length, 0);
-            Ok(part)
+            Ok::<_, SourceError>(part)
         });
         Ok(Self { name: name.to_owned(), parts: parts.collect::<Result<_, _>>()?, spec })
     }

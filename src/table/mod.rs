@@ -1,11 +1,18 @@
-//! Tables: made from rows, kept as parts, placed on an engine.
+//! Tables: made from rows, kept as parts, placed on an engine, looked up.
 
+mod device;
 mod encode;
 mod encoded;
+mod gather;
 mod report;
-mod source;
+mod resident;
+mod rows;
 
 pub use encode::{Encoder, Progress};
 pub use encoded::EncodedTable;
 pub use report::EncodeReport;
-pub use source::{PartSink, RowSource, SliceSource, TableSource};
+pub use resident::Table;
+pub use rows::{GatherStatus, OutputBuffer, RowBuffer, Rows};
+
+#[cfg(test)]
+mod tests;

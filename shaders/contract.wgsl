@@ -1,0 +1,68 @@
+// What joins the parts of a pipeline. A pipeline is this file and one of each: index, placement, codec, out, op.
+//
+//   index      row_of(position) -> u32              the row that the id at a position names, or NO_ROW
+//   placement  shard_of(row) -> u32                 the shard, among those bound, that a row is in
+//              fetch(shard, lane) -> vec4<u32>      16 bytes of a shard
+//              fetch_word(shard, word) -> u32       4 bytes of a shard
+//   codec      struct Row                           what is read once a row
+//              open_row(shard, row) -> Row          row counts from the shard's first
+//              load16(row, k) -> mat4x4<f32>        columns 16 k to 16 k + 15; those past DIM may be anything
+//   out        store16(position, k, values)         the same columns of the output, those past DIM left out
+//   op         the entry point
+//
+// Rows are compared with the table's before anything is multiplied; every address follows from a row so checked.
+
+// Columns of a row.
+override DIM: u32;
+// Threads of a workgroup.
+override WORKGROUP: u32 = 64u;
+// Groups of 16 columns that one thread decodes: 1 is the fine grain, GROUPS the coarse.
+override SPAN: u32 = 1u;
+
+// Groups of 16 columns in a row, and threads that share a row.
+override GROUPS: u32 = (DIM + 15u) / 16u;
+override THREADS: u32 = (GROUPS + SPAN - 1u) / SPAN;
+
+const NO_ROW: u32 = 0xffffffffu;
+const SHARDS: u32 = 5u;
+
+// Where a shard's rows begin, and its parts after the first (which begins at 0), in 4-byte words.
+struct Shard {
+    first_row: u32,
+    part1: u32,
+    part2: u32,
+    part3: u32,
+}
+
+struct Params {
+    // Rows of the table.
+    rows: u32,
+    // Ids of this dispatch.
+    batch: u32,
+    // Threads in a row of the grid.
+    grid_width: u32,
+    // Position of the first id in the whole batch.
+    position: u32,
+    // Words and elements to skip at the start of the bindings of ids and output.
+    ids_start: u32,
+    out_start: u32,
+    // The rows that are bound now: pass_rows of them from pass_first on.
+    pass_first: u32,
+    pass_rows: u32,
+    // 1 in the pass that answers for bad ids.
+    answers_bad: u32,
+    pad0: u32,
+    pad1: u32,
+    pad2: u32,
+    shards: array<Shard, SHARDS>,
+}
+
+// How many ids named no row, and the least position of one.
+struct Status {
+    bad: atomic<u32>,
+    first_bad: atomic<u32>,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> ids: array<u32>;
+@group(0) @binding(2) var<storage, read_write> status: Status;

@@ -1,0 +1,210 @@
+//! The engine: a device or the host, a ledger, and the tables placed there.
+
+mod builder;
+mod info;
+
+use std::sync::Arc;
+
+pub use builder::{BackendChoice, EngineBuilder};
+pub use info::{AdapterReport, BackendInfo};
+
+use crate::{
+    error::{EngineError, TableError},
+    gpu::{self, Gpu, Tuning},
+    memory::{Ledger, MemoryReport},
+    source::TableSource,
+    table::Table,
+};
+
+/// Where tables live and lookups run. Clones share it.
+///
+/// # Examples
+/// ```
+/// use gatherum::{EncodedTable, Engine, IdPolicy};
+/// # pollster::block_on(async {
+/// let engine = Engine::new().await?;
+/// let (table, _) = EncodedTable::encode("t", &[0.5, 1.0, -1.0, 2.0], 2, &"int8".parse()?)?;
+/// let table = engine.load(&table).await?;
+/// let rows = table.gather(&[1_u32], IdPolicy::Error).await?;
+/// assert!((rows.values[1] - 2.0).abs() < 0.01);
+/// println!("{}\n{}", engine.backend(), engine.memory());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # }).unwrap();
+/// ```
+#[derive(Clone, Debug)]
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// None on the host backend.
+    gpu: Option<Arc<Gpu>>,
+    backend: BackendInfo,
+    ledger: Ledger,
+    /// How to make it again; None where the device was lent.
+    builder: Option<EngineBuilder>,
+}
+
+impl Engine {
+    /// The best there is: a discrete, integrated or virtual GPU, else the host.
+    ///
+    /// The environment variable `GATHERUM_BACKEND` overrides the choice, as [`BackendChoice::parse`] reads it. Where there
+    /// is no adapter at all, the host backend serves, and a warning says so once.
+    ///
+    /// # Errors
+    /// [`EngineError::NoAdapter`] where `GATHERUM_BACKEND` names an adapter that is not there.
+    pub async fn new() -> Result<Self, EngineError> {
+        Self::builder().build().await
+    }
+
+    /// As [`Engine::new`], blocking.
+    ///
+    /// # Errors
+    /// As [`Engine::new`].
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn new_blocking() -> Result<Self, EngineError> {
+        Self::builder().build_blocking()
+    }
+
+    /// An engine with a choice of backend, budget and kernels.
+    #[must_use]
+    pub fn builder() -> EngineBuilder {
+        EngineBuilder::default()
+    }
+
+    /// The host backend: SIMD and threads, no device.
+    #[must_use]
+    pub fn host() -> Self {
+        Self::on_host(EngineBuilder::default().backend(BackendChoice::Host))
+    }
+
+    fn on_host(builder: EngineBuilder) -> Self {
+        let ledger = Ledger::new(builder.budget);
+        Self { inner: Arc::new(Inner { gpu: None, backend: BackendInfo::host(), ledger, builder: Some(builder) }) }
+    }
+
+    /// An engine on a device of the caller's, with clones of its handles.
+    ///
+    /// Works on default limits and without features. Nothing of the device is changed: no handler is installed, error
+    /// scopes are balanced, and nothing but what the caller asks for is submitted. [`required_limits`](Self::required_limits)
+    /// says what to ask an adapter for to hold larger tables in fewer buffers.
+    ///
+    /// # Errors
+    /// [`EngineError::Limit`] where the device's limits are below what the kernels need.
+    pub fn with_device(device: wgpu::Device, queue: wgpu::Queue) -> Result<Self, EngineError> {
+        Self::builder().with_device(device, queue)
+    }
+
+    /// Limits to ask `adapter` for when making a device to lend: the defaults, with buffers as large as it has them.
+    #[must_use]
+    pub fn required_limits(adapter: &wgpu::Adapter) -> wgpu::Limits {
+        gpu::needed_limits(&adapter.limits())
+    }
+
+    /// Features that the kernels need: none.
+    #[must_use]
+    pub fn required_features() -> wgpu::Features {
+        wgpu::Features::empty()
+    }
+
+    /// Every adapter, in the order of preference, and whether an engine would take it.
+    pub async fn adapters() -> Vec<AdapterReport> {
+        gpu::find().await.iter().map(AdapterReport::new).collect()
+    }
+
+    /// As [`Engine::adapters`], blocking.
+    #[cfg(not(target_arch = "wasm32"))]
+    #[must_use]
+    pub fn adapters_blocking() -> Vec<AdapterReport> {
+        pollster::block_on(Self::adapters())
+    }
+
+    /// What it runs on.
+    #[must_use]
+    pub fn backend(&self) -> &BackendInfo {
+        &self.inner.backend
+    }
+
+    /// The device, `None` on the host backend. Rows in buffers can be used by other work on it.
+    #[must_use]
+    pub fn device(&self) -> Option<&wgpu::Device> {
+        self.inner.gpu.as_ref().map(|gpu| &gpu.device)
+    }
+
+    /// The device's queue, `None` on the host backend.
+    #[must_use]
+    pub fn queue(&self) -> Option<&wgpu::Queue> {
+        self.inner.gpu.as_ref().map(|gpu| &gpu.queue)
+    }
+
+    /// Places a table: on the device as shards of at most the size it binds, on the host in memory.
+    ///
+    /// Parts are read and uploaded by chunks of at most 16 MiB; the table is never in host memory whole, unless the host is
+    /// where it goes. All its memory is reserved first: a refusal allocates nothing.
+    ///
+    /// # Errors
+    /// [`TableError::OverBudget`], [`TableError::RowTooLarge`], [`TableError::Source`] where reading fails,
+    /// [`TableError::Device`] where the device does.
+    pub async fn load(&self, source: &impl TableSource) -> Result<Table, TableError> {
+        match &self.inner.gpu {
+            Some(gpu) => Table::on_gpu(source, gpu.clone()).await,
+            None => Table::on_host(source, &self.inner.ledger).await,
+        }
+    }
+
+    /// As [`Engine::load`], blocking.
+    ///
+    /// # Errors
+    /// As [`Engine::load`].
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn load_blocking(&self, source: &impl TableSource) -> Result<Table, TableError> {
+        pollster::block_on(self.load(source))
+    }
+
+    /// The ledger: every byte of every buffer and host table of this engine, by label and category.
+    #[must_use]
+    pub fn memory(&self) -> MemoryReport {
+        self.inner.ledger.report()
+    }
+
+    /// Gives back the memory of output and staging buffers that are kept for the next call.
+    pub fn trim(&self) {
+        if let Some(gpu) = &self.inner.gpu {
+            gpu.trim();
+        }
+    }
+
+    /// Whether the device is known to be lost.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.inner.gpu.as_ref().is_some_and(|gpu| gpu.alive().is_err())
+    }
+
+    /// A new engine made as this one was, after its device was lost. Tables are loaded to it again from their sources.
+    ///
+    /// # Errors
+    /// As [`EngineBuilder::build`]; [`EngineError::NoDevice`] where the device was lent, as only its owner can make another.
+    pub async fn rebuild(&self) -> Result<Self, EngineError> {
+        match &self.inner.builder {
+            Some(builder) => builder.clone().build().await,
+            None => Err(EngineError::NoDevice {
+                adapter: self.inner.backend.name.clone(),
+                reason: "the device was lent to the engine; lend it another with Engine::with_device".to_owned(),
+            }),
+        }
+    }
+}
+
+impl Inner {
+    fn on_device(device: wgpu::Device, queue: wgpu::Queue, builder: &EngineBuilder, lent: bool) -> Self {
+        let ledger = Ledger::new(builder.budget);
+        let tuning = Tuning { granularity: builder.granularity, checked: builder.checked };
+        let backend = BackendInfo::of(&device);
+        let gpu = Gpu::new(device, queue, ledger.clone(), tuning);
+        if !lent {
+            gpu.own();
+        }
+        Self { gpu: Some(Arc::new(gpu)), backend, ledger, builder: (!lent).then(|| builder.clone()) }
+    }
+}

@@ -1,0 +1,140 @@
+//! The device side: adapters, pipelines composed from `shaders/`, recording, and results coming back.
+
+mod adapter;
+mod buffer;
+mod compose;
+mod gather;
+mod params;
+mod pipeline;
+mod readback;
+mod shard;
+mod wait;
+
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
+
+pub(crate) use adapter::{Found, find, judge, needed_limits, request};
+pub(crate) use buffer::{Pooled, Tracked};
+pub use compose::ComposedShader;
+pub(crate) use compose::composed_shaders;
+pub use gather::OutputDtype;
+pub(crate) use gather::{GatherCall, IdBinding, Output, STATUS_BYTES, read_status};
+pub(crate) use params::params_layout;
+pub use pipeline::Granularity;
+pub(crate) use shard::{GpuShard, UploadError};
+
+use crate::{error::DeviceError, memory::Ledger};
+
+/// A device, and what was made on it.
+pub(crate) struct Gpu {
+    pub(crate) device: wgpu::Device,
+    pub(crate) queue: wgpu::Queue,
+    pub(crate) ledger: Ledger,
+    pub(crate) limits: wgpu::Limits,
+    pub(crate) granularity: Granularity,
+    /// Whether wgpu's run-time checks stay in the shaders.
+    pub(crate) checked: bool,
+    pipelines: pipeline::Cache,
+    pool: Arc<buffer::Pool>,
+    waiter: wait::Waiter,
+    lost: Arc<OnceLock<String>>,
+}
+
+/// How kernels are built for a device.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tuning {
+    pub(crate) granularity: Option<Granularity>,
+    pub(crate) checked: bool,
+}
+
+impl Gpu {
+    pub(crate) fn new(device: wgpu::Device, queue: wgpu::Queue, ledger: Ledger, tuning: Tuning) -> Self {
+        let granularity =
+            tuning.granularity.unwrap_or_else(|| Granularity::for_device(device.adapter_info().device_type));
+        tracing::debug!(adapter = device.adapter_info().name, ?granularity, checked = tuning.checked, "device taken");
+        Self {
+            limits: device.limits(),
+            pool: Arc::new(buffer::Pool::new(ledger.clone())),
+            waiter: wait::Waiter::new(&device),
+            lost: Arc::default(),
+            pipelines: pipeline::Cache::default(),
+            granularity,
+            checked: tuning.checked,
+            device,
+            queue,
+            ledger,
+        }
+    }
+
+    /// Installs handlers on a device that is this library's own.
+    pub(crate) fn own(&self) {
+        let lost = self.lost.clone();
+        self.device.set_device_lost_callback(move |reason, message| {
+            tracing::warn!(?reason, message, "device lost");
+            let _ = lost.set(if message.is_empty() { format!("{reason:?}") } else { message });
+        });
+        self.device.on_uncaptured_error(Arc::new(|error: wgpu::Error| {
+            tracing::error!(%error, "uncaptured device error");
+        }));
+    }
+
+    /// Remembers that the device is gone, and gives the error for it.
+    pub(crate) fn lose(&self, reason: &str) -> DeviceError {
+        DeviceError::Lost { reason: self.lost.get_or_init(|| reason.to_owned()).clone() }
+    }
+
+    /// Refuses work on a device known to be gone.
+    pub(crate) fn alive(&self) -> Result<(), DeviceError> {
+        match self.lost.get() {
+            Some(reason) => Err(DeviceError::Lost { reason: reason.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Does `work` with all errors of wgpu caught, and turns the first into a [`DeviceError`].
+    ///
+    /// The scopes are balanced on this thread before anything is awaited.
+    pub(crate) fn catch<T>(
+        &self,
+        what: &str,
+        bytes: u64,
+        work: impl FnOnce() -> T,
+    ) -> impl Future<Output = Result<T, DeviceError>> {
+        let filters = [wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Validation];
+        let scopes = filters.map(|filter| self.device.push_error_scope(filter));
+        let value = work();
+        // The last pushed is popped first.
+        let [internal, memory, validation] = scopes;
+        let errors = (validation.pop(), memory.pop(), internal.pop());
+        let what = what.to_owned();
+        async move {
+            let errors = [errors.0.await, errors.1.await, errors.2.await];
+            self.alive()?;
+            match errors.into_iter().flatten().next() {
+                None => Ok(value),
+                Some(wgpu::Error::OutOfMemory { .. }) => {
+                    Err(DeviceError::OutOfMemory { what, needed: crate::units::Bytes(bytes) })
+                }
+                Some(error) => Err(DeviceError::Refused(format!("{what}: {error}"))),
+            }
+        }
+    }
+
+    /// Gives back the memory of buffers that are kept for reuse.
+    pub(crate) fn trim(&self) {
+        self.pool.clear();
+    }
+}
+
+impl fmt::Debug for Gpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gpu")
+            .field("adapter", &self.device.adapter_info().name)
+            .field("granularity", &self.granularity)
+            .field("checked", &self.checked)
+            .field("binding", &self.limits.max_storage_buffer_binding_size)
+            .finish_non_exhaustive()
+    }
+}

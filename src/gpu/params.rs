@@ -1,0 +1,60 @@
+//! The uniform block of every kernel, as `shaders/contract.wgsl` declares it.
+
+use bytemuck::{Pod, Zeroable};
+
+/// Shards that one pass binds: with ids, status and output they are the eight storage buffers of the default limits.
+pub(crate) const SHARDS_A_PASS: usize = 5;
+
+/// `struct Shard`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub(crate) struct ShardParams {
+    pub(crate) first_row: u32,
+    pub(crate) part1: u32,
+    pub(crate) part2: u32,
+    pub(crate) part3: u32,
+}
+
+/// `struct Params`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub(crate) struct Params {
+    pub(crate) rows: u32,
+    pub(crate) batch: u32,
+    pub(crate) grid_width: u32,
+    pub(crate) position: u32,
+    pub(crate) ids_start: u32,
+    pub(crate) out_start: u32,
+    pub(crate) pass_first: u32,
+    pub(crate) pass_rows: u32,
+    pub(crate) answers_bad: u32,
+    pub(crate) pad0: u32,
+    pub(crate) pad1: u32,
+    pub(crate) pad2: u32,
+    pub(crate) shards: [ShardParams; SHARDS_A_PASS],
+}
+
+/// Names, offsets and sizes of the members of [`Params`], for the test that compares them with the shader's.
+pub(crate) fn params_layout() -> Vec<(&'static str, usize, usize)> {
+    macro_rules! members {
+        ($($name:ident),*) => {{
+            let value = Params::zeroed();
+            vec![$((stringify!($name), std::mem::offset_of!(Params, $name), size_of_val(&value.$name))),*]
+        }};
+    }
+    members!(
+        rows,
+        batch,
+        grid_width,
+        position,
+        ids_start,
+        out_start,
+        pass_first,
+        pass_rows,
+        answers_bad,
+        pad0,
+        pad1,
+        pad2,
+        shards
+    )
+}

@@ -1,0 +1,135 @@
+//! Pipelines, made once for each kind of call.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+
+use super::{
+    Gpu,
+    compose::{Bound, Sink, compose, table_constants},
+    params::{Params, SHARDS_A_PASS},
+};
+use crate::scheme::TableSpec;
+
+/// Threads of a workgroup.
+pub(crate) const WORKGROUP: u32 = 64;
+
+/// How much of a row one thread takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Granularity {
+    /// 16 columns: neighbouring threads write neighbouring bytes, as GPUs want it.
+    Fine,
+    /// A row: fewest threads, as software adapters want it.
+    Coarse,
+}
+
+impl Granularity {
+    /// The choice for a type of device: coarse for software adapters, fine for all others.
+    pub(crate) fn for_device(device: wgpu::DeviceType) -> Self {
+        if device == wgpu::DeviceType::Cpu { Self::Coarse } else { Self::Fine }
+    }
+
+    /// Groups of 16 columns a thread, for rows of `dim` columns.
+    pub(crate) fn span(self, dim: u32) -> u32 {
+        match self {
+            Self::Fine => 1,
+            Self::Coarse => dim.div_ceil(16),
+        }
+    }
+}
+
+/// What tells pipelines apart.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    pub(crate) scheme: String,
+    pub(crate) dim: u32,
+    pub(crate) bound: Bound,
+    pub(crate) sink: Sink,
+    pub(crate) id_words: u32,
+    pub(crate) wrap: bool,
+}
+
+/// A pipeline and the layout of its one bind group.
+#[derive(Clone, Debug)]
+pub(crate) struct Pipeline {
+    pub(crate) pipeline: wgpu::ComputePipeline,
+    pub(crate) layout: wgpu::BindGroupLayout,
+    /// Threads of one row, or of two output elements where a thread makes a word.
+    pub(crate) sink: Sink,
+}
+
+/// Pipelines made so far.
+#[derive(Debug, Default)]
+pub(crate) struct Cache {
+    made: Mutex<HashMap<Key, Pipeline>>,
+}
+
+impl Gpu {
+    /// The pipeline for `key`, made now if it is the first call of its kind.
+    pub(crate) fn pipeline(&self, spec: &TableSpec, key: Key) -> Pipeline {
+        let mut made = self.pipelines.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pipeline) = made.get(&key) {
+            return pipeline.clone();
+        }
+        let pipeline = self.make_pipeline(spec, &key);
+        made.insert(key, pipeline.clone());
+        pipeline
+    }
+
+    fn make_pipeline(&self, spec: &TableSpec, key: &Key) -> Pipeline {
+        let label = format!("{}.{}", key.sink.entry(), spec.scheme().stem());
+        let source = compose(spec.scheme(), key.bound, key.sink);
+        let module = if self.checked {
+            let source = wgpu::ShaderSource::Wgsl(source.into());
+            self.device.create_shader_module(wgpu::ShaderModuleDescriptor { label: Some(&label), source })
+        } else {
+            crate::raw::trusted_module(&self.device, &label, &source)
+        };
+        let layout = self.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
+            label: Some(&label),
+            entries: &layout_entries(key.bound),
+        });
+        let pipeline_layout = self.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+            label: Some(&label),
+            bind_group_layouts: &[Some(&layout)],
+            immediate_size: 0,
+        });
+        let mut constants = table_constants(spec);
+        constants.push(("WORKGROUP", f64::from(WORKGROUP)));
+        constants.push(("SPAN", f64::from(self.granularity.span(key.dim))));
+        constants.push(("ID_WORDS", f64::from(key.id_words)));
+        constants.push(("WRAP", f64::from(u8::from(key.wrap))));
+        let pipeline = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+            label: Some(&label),
+            layout: Some(&pipeline_layout),
+            module: &module,
+            entry_point: Some(key.sink.entry()),
+            compilation_options: wgpu::PipelineCompilationOptions { constants: &constants, ..Default::default() },
+            cache: None,
+        });
+        tracing::debug!(label, ?key, granularity = ?self.granularity, "pipeline made");
+        Pipeline { pipeline, layout, sink: key.sink }
+    }
+}
+
+fn layout_entries(bound: Bound) -> Vec<wgpu::BindGroupLayoutEntry> {
+    let shards = if bound == Bound::One { 1 } else { SHARDS_A_PASS };
+    let storage = |read_only| wgpu::BufferBindingType::Storage { read_only };
+    let kinds = [wgpu::BufferBindingType::Uniform, storage(true), storage(false), storage(false)];
+    let all = kinds.into_iter().chain((0..shards).map(|_| storage(true)));
+    (0..)
+        .zip(all)
+        .map(|(binding, ty)| wgpu::BindGroupLayoutEntry {
+            binding,
+            visibility: wgpu::ShaderStages::COMPUTE,
+            ty: wgpu::BindingType::Buffer {
+                ty,
+                has_dynamic_offset: false,
+                min_binding_size: if binding == 0 { wgpu::BufferSize::new(size_of::<Params>() as u64) } else { None },
+            },
+            count: None,
+        })
+        .collect()
+}

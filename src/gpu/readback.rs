@@ -1,0 +1,63 @@
+//! Bytes coming back from the device.
+
+use futures_channel::oneshot;
+
+use super::Gpu;
+use crate::{
+    error::{DeviceError, GatherError},
+    scheme::Category,
+};
+
+impl Gpu {
+    /// Submits `encoder`, which copies to the first `bytes` of `staging`, waits, and lets `read` look at them.
+    pub(crate) async fn submit_and_read<T>(
+        &self,
+        encoder: wgpu::CommandEncoder,
+        staging: &wgpu::Buffer,
+        bytes: u64,
+        read: impl FnOnce(&[u8]) -> T,
+    ) -> Result<T, DeviceError> {
+        self.alive()?;
+        let (mapped, mapping) = oneshot::channel();
+        let submission = self
+            .catch("a submission", bytes, || {
+                let submission = self.queue.submit([encoder.finish()]);
+                staging.map_async(wgpu::MapMode::Read, ..bytes, move |result| drop(mapped.send(result)));
+                submission
+            })
+            .await?;
+        self.settle(submission).await?;
+        match mapping.await {
+            Ok(Ok(())) => {}
+            // A buffer of this size and use can fail to map only where the device has gone.
+            Ok(Err(error)) => return Err(self.lose(&error.to_string())),
+            Err(_) => return Err(self.lose("a mapping was never answered")),
+        }
+        let value = match staging.get_mapped_range(..bytes) {
+            Ok(range) => read(&range),
+            Err(error) => return Err(self.lose(&error.to_string())),
+        };
+        staging.unmap();
+        Ok(value)
+    }
+
+    /// Waits for what was submitted so far and lets `read` look at a few bytes of `buffer`.
+    pub(crate) async fn read_small<T>(
+        &self,
+        buffer: &wgpu::Buffer,
+        offset: u64,
+        bytes: u64,
+        read: impl FnOnce(&[u8]) -> T,
+    ) -> Result<T, GatherError> {
+        let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+        let staging = self.pooled("gather.staging", Category::Staging, usage, bytes).await?;
+        let encoder = self
+            .catch("a read", bytes, || {
+                let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+                encoder.copy_buffer_to_buffer(buffer, offset, &staging, 0, bytes);
+                encoder
+            })
+            .await?;
+        Ok(self.submit_and_read(encoder, &staging, bytes, read).await?)
+    }
+}

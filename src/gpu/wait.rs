@@ -1,0 +1,92 @@
+//! Waiting for a submission without spinning: natively a thread of its own polls the device, in a browser its event loop
+//! does.
+
+use crate::error::DeviceError;
+
+#[cfg(not(target_arch = "wasm32"))]
+mod native {
+    use std::{
+        panic::{AssertUnwindSafe, catch_unwind},
+        sync::{OnceLock, mpsc},
+    };
+
+    use futures_channel::oneshot;
+
+    type Request = (wgpu::SubmissionIndex, oneshot::Sender<Result<(), String>>);
+
+    /// Polls one device for whoever waits on it.
+    #[derive(Debug)]
+    pub(crate) struct Waiter {
+        device: wgpu::Device,
+        thread: OnceLock<Option<mpsc::Sender<Request>>>,
+    }
+
+    impl Waiter {
+        pub(crate) fn new(device: &wgpu::Device) -> Self {
+            Self { device: device.clone(), thread: OnceLock::new() }
+        }
+
+        /// Ends when the submission has run and its callbacks were called.
+        pub(crate) async fn wait(&self, submission: wgpu::SubmissionIndex) -> Result<(), String> {
+            let (answer, answered) = oneshot::channel();
+            let request = (submission, answer);
+            match self.thread.get_or_init(|| start(self.device.clone())) {
+                Some(thread) => drop(thread.send(request)),
+                // No thread to be had: poll here.
+                None => answer_one(&self.device, request),
+            }
+            answered.await.unwrap_or_else(|_| Err("the polling thread ended".to_owned()))
+        }
+    }
+
+    fn start(device: wgpu::Device) -> Option<mpsc::Sender<Request>> {
+        let (requests, queue) = mpsc::channel::<Request>();
+        let run = move || {
+            // Ends when the engine, which holds the sender, is dropped.
+            for request in queue {
+                answer_one(&device, request);
+            }
+        };
+        std::thread::Builder::new().name("gatherum-poll".to_owned()).spawn(run).ok().map(|_| requests)
+    }
+
+    fn answer_one(device: &wgpu::Device, (submission, answer): Request) {
+        let poll = || device.poll(wgpu::PollType::Wait { submission_index: Some(submission), timeout: None });
+        // wgpu panics in `poll` where the driver reports a lost device; here that is an answer.
+        let result = match catch_unwind(AssertUnwindSafe(poll)) {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err("the driver failed while it was waited for".to_owned()),
+        };
+        // Whoever waited may have gone.
+        let _ = answer.send(result);
+    }
+}
+
+#[cfg(target_arch = "wasm32")]
+mod native {
+    /// In a browser nothing needs to wait: callbacks come from the event loop.
+    #[derive(Debug)]
+    pub(crate) struct Waiter;
+
+    impl Waiter {
+        pub(crate) fn new(_device: &wgpu::Device) -> Self {
+            Self
+        }
+
+        #[expect(clippy::unused_async, reason = "the native twin waits")]
+        pub(crate) async fn wait(&self, _submission: wgpu::SubmissionIndex) -> Result<(), String> {
+            Ok(())
+        }
+    }
+}
+
+pub(super) use native::Waiter;
+
+impl super::Gpu {
+    /// Ends when the submission has run.
+    pub(crate) async fn settle(&self, submission: wgpu::SubmissionIndex) -> Result<(), DeviceError> {
+        self.waiter.wait(submission).await.map_err(|reason| self.lose(&reason))?;
+        self.alive()
+    }
+}

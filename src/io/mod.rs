@@ -1,0 +1,43 @@
+//! Files: own tables, and the formats that rows come in.
+//!
+//! [`open_rows`] reads what others wrote: safetensors, `.npy`, and word vectors of GloVe, word2vec and fastText.
+//! [`TableWriter`] and [`TableFile`] write and read tables, in the format of [`layout`]. [`write_npy`] gives rows to others.
+//!
+//! No reader trusts a number in a file: what is allocated follows from bytes that are there.
+
+mod compressed;
+mod elements;
+mod error;
+#[doc(hidden)]
+pub mod fuzzing;
+mod header;
+pub mod layout;
+mod lines;
+mod matrix;
+mod npy;
+mod open;
+mod python;
+mod table_file;
+mod table_writer;
+mod tensors;
+mod text;
+mod vocabulary;
+mod word2vec;
+
+use std::{fs::File, path::Path};
+
+pub use error::FileError;
+pub use npy::write_npy;
+pub use open::{Format, Input, OpenOptions, open_rows};
+pub use table_file::{TableFile, is_table};
+pub use table_writer::{TableWriter, save_table};
+pub use vocabulary::Vocabulary;
+
+/// A path for messages.
+fn file_name(path: &Path) -> String {
+    path.display().to_string()
+}
+
+fn open_file(path: &Path) -> Result<File, FileError> {
+    File::open(path).map_err(FileError::io(format!("opening {}", file_name(path))))
+}

@@ -1,0 +1,174 @@
+//! The byte ledger: every buffer an engine makes is entered before it is made, and leaves when it is dropped.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use super::{MemoryReport, MemoryRow};
+use crate::{error::OverBudget, scheme::Category, units::Bytes};
+
+/// Live and peak bytes by label and category, and the budget over their sum.
+#[derive(Clone, Debug)]
+pub(crate) struct Ledger {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug)]
+struct State {
+    budget: Option<u64>,
+    live: u64,
+    peak: u64,
+    rows: BTreeMap<(String, Category), Entry>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry {
+    live: u64,
+    peak: u64,
+}
+
+/// What one buffer needs: its bytes by category.
+#[derive(Clone, Debug)]
+pub(crate) struct Need {
+    pub(crate) label: String,
+    pub(crate) bytes: Vec<(Category, u64)>,
+}
+
+impl Need {
+    /// A buffer of one category.
+    pub(crate) fn one(label: &str, category: Category, bytes: u64) -> Self {
+        Self { label: label.to_owned(), bytes: vec![(category, bytes)] }
+    }
+
+    /// All its bytes.
+    pub(crate) fn total(&self) -> u64 {
+        self.bytes.iter().map(|(_, bytes)| bytes).sum()
+    }
+}
+
+/// Bytes entered in the ledger; they leave it when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Reservation {
+    ledger: Ledger,
+    need: Need,
+}
+
+impl Ledger {
+    pub(crate) fn new(budget: Option<Bytes>) -> Self {
+        let state = State { budget: budget.map(|budget| budget.0), live: 0, peak: 0, rows: BTreeMap::new() };
+        Self { state: Arc::new(Mutex::new(state)) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The state is whole after each statement under the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Enters all of `needs`, or none of them.
+    pub(crate) fn reserve(&self, needs: Vec<Need>) -> Result<Vec<Reservation>, OverBudget> {
+        let mut state = self.lock();
+        let totals = needs.iter().map(Need::total);
+        let needed = totals.clone().fold(0, u64::saturating_add);
+        if let Some(budget) = state.budget
+            && state.live.saturating_add(needed) > budget
+        {
+            return Err(OverBudget {
+                needed: Bytes(needed),
+                budget: Bytes(budget),
+                live: Bytes(state.live),
+                largest: Bytes(totals.max().unwrap_or(0)),
+            });
+        }
+        for need in &needs {
+            state.enter(need);
+        }
+        drop(state);
+        Ok(needs.into_iter().map(|need| Reservation { ledger: self.clone(), need }).collect())
+    }
+
+    /// Enters one buffer.
+    pub(crate) fn reserve_one(&self, need: Need) -> Result<Reservation, OverBudget> {
+        let mut reserved = self.reserve(vec![need])?;
+        Ok(reserved.swap_remove(0))
+    }
+
+    /// What is in it now.
+    pub(crate) fn report(&self) -> MemoryReport {
+        let state = self.lock();
+        let rows = state.rows.iter().map(|((label, category), entry)| MemoryRow {
+            label: label.clone(),
+            category: *category,
+            live: Bytes(entry.live),
+            peak: Bytes(entry.peak),
+        });
+        MemoryReport {
+            rows: rows.collect(),
+            live: Bytes(state.live),
+            peak: Bytes(state.peak),
+            budget: state.budget.map(Bytes),
+        }
+    }
+}
+
+impl State {
+    fn enter(&mut self, need: &Need) {
+        for (category, bytes) in &need.bytes {
+            if *bytes > 0 {
+                let entry = self.rows.entry((need.label.clone(), *category)).or_default();
+                entry.live += bytes;
+                entry.peak = entry.peak.max(entry.live);
+            }
+        }
+        self.live += need.total();
+        self.peak = self.peak.max(self.live);
+    }
+}
+
+impl Reservation {
+    /// Bytes reserved.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.need.total()
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        let mut state = self.ledger.lock();
+        for (category, bytes) in &self.need.bytes {
+            if let Some(entry) = state.rows.get_mut(&(self.need.label.clone(), *category)) {
+                entry.live -= bytes;
+            }
+        }
+        state.live -= self.need.total();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a15_the_ledger_returns_to_its_baseline_and_keeps_the_peak() {
+        let ledger = Ledger::new(Some(Bytes(100)));
+        let first = ledger.reserve_one(Need::one("table.a", Category::Payload, 60)).unwrap();
+        let refused = ledger
+            .reserve(vec![Need::one("b", Category::Payload, 30), Need::one("c", Category::Scales, 11)])
+            .unwrap_err();
+        assert_eq!(refused, OverBudget { needed: Bytes(41), budget: Bytes(100), live: Bytes(60), largest: Bytes(30) });
+        assert_eq!(ledger.report().live, Bytes(60), "a refusal enters nothing");
+        let second = ledger.reserve_one(Need::one("b", Category::Output, 40)).unwrap();
+        assert_eq!(first.bytes() + second.bytes(), 100);
+        drop((first, second));
+        let report = ledger.report();
+        assert_eq!((report.live, report.peak), (Bytes(0), Bytes(100)));
+        assert_eq!(report.peak_of(Category::Payload), Bytes(60));
+    }
+
+    #[test]
+    fn sums_that_overflow_are_refused() {
+        let ledger = Ledger::new(Some(Bytes(100)));
+        let needs = vec![Need::one("a", Category::Payload, u64::MAX), Need::one("b", Category::Payload, 2)];
+        assert!(ledger.reserve(needs).is_err());
+    }
+}

@@ -1,0 +1,9 @@
+//! Bytes: who holds how many, and who may have more.
+
+mod ledger;
+mod placement;
+mod report;
+
+pub(crate) use ledger::{Ledger, Need, Reservation};
+pub use placement::{Placement, RowTooLarge, Shard};
+pub use report::{MemoryReport, MemoryRow};

@@ -1,0 +1,17 @@
+//! The one module with `unsafe`: shaders without the run-time checks that wgpu adds.
+
+#![expect(unsafe_code, reason = "wgpu marks modules without its run-time checks unsafe; the argument stands below")]
+
+/// A shader module of one of this library's kernels, without bounds checks, loop counters and division guards.
+///
+/// `source` must be one of the pipelines composed in [`crate::gpu`]; no caller's text reaches this.
+pub(crate) fn trusted_module(device: &wgpu::Device, label: &str, source: &str) -> wgpu::ShaderModule {
+    let descriptor =
+        wgpu::ShaderModuleDescriptor { label: Some(label), source: wgpu::ShaderSource::Wgsl(source.into()) };
+    // SAFETY: what the checks would guard, the kernels guard themselves. Bounds: every row number is compared with the
+    // table's rows before an address is made of it, shards hold all bytes that the rows in them can address
+    // (`placement` pads the last one), positions are compared with the batch, and the recorder checks that ids and
+    // output hold the whole batch. Loops: each counts up to a number fixed by an override. Division: only by overrides
+    // that are at least 1. Every byte of a shard is written by the upload before it is bound.
+    unsafe { device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked()) }
+}

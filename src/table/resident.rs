@@ -1,0 +1,140 @@
+//! A table placed on an engine.
+
+use std::{fmt, sync::Arc};
+
+use crate::{
+    error::TableError,
+    gpu::{Gpu, GpuShard, UploadError},
+    host::HostTable,
+    memory::{Ledger, Need, Placement, Reservation},
+    scheme::TableSpec,
+    source::TableSource,
+    units::Bytes,
+};
+
+/// A table that rows can be looked up in. Clones share it; its memory is free when the last one is dropped.
+///
+/// See [`Table::gather`] for an example.
+#[derive(Clone)]
+pub struct Table {
+    pub(super) inner: Arc<Inner>,
+}
+
+pub(super) struct Inner {
+    pub(super) name: String,
+    pub(super) spec: TableSpec,
+    pub(super) place: Place,
+    bytes: Bytes,
+}
+
+/// Where the rows are.
+pub(super) enum Place {
+    Host { table: HostTable, _reserved: Reservation },
+    Gpu { gpu: Arc<Gpu>, shards: Vec<GpuShard> },
+}
+
+impl Table {
+    /// Places `source` in host memory.
+    pub(crate) async fn on_host(source: &impl TableSource, ledger: &Ledger) -> Result<Self, TableError> {
+        let spec = source.spec().clone();
+        let bytes = spec.parts().iter().map(|part| (part.category(), part.bytes().0)).collect();
+        let reserved = ledger.reserve_one(Need { label: label(source), bytes })?;
+        let table = HostTable::read(source).await?;
+        let place = Place::Host { table, _reserved: reserved };
+        Ok(Self::new(source, spec.bytes(), place))
+    }
+
+    /// Places `source` on a device. Nothing is left there where it fails.
+    pub(crate) async fn on_gpu(source: &impl TableSource, gpu: Arc<Gpu>) -> Result<Self, TableError> {
+        gpu.alive()?;
+        let limit = gpu.limits.max_storage_buffer_binding_size.min(gpu.limits.max_buffer_size);
+        // Addresses in shaders are 32-bit numbers of bytes.
+        let limit = Bytes(limit.min((1 << 31) - 1));
+        let placement = Placement::plan(source.spec(), limit).map_err(|error| TableError::RowTooLarge {
+            table: source.name().to_owned(),
+            row: error.row,
+            binding: error.binding,
+        })?;
+        let shards = gpu.make_shards(&label(source), &placement).await?;
+        for (shard, made) in placement.shards().iter().zip(&shards) {
+            for (number, part) in source.spec().parts().iter().enumerate() {
+                let begin = u64::from(shard.first_row) * part.row_bytes();
+                let bytes = u64::from(shard.rows) * part.row_bytes();
+                let until = shard.offsets.get(number + 1).copied().unwrap_or(shard.bytes.0);
+                let read = |done, length: u64, mut chunk: Vec<u8>| async move {
+                    chunk.resize(usize::try_from(length).unwrap_or(usize::MAX), 0);
+                    source.read_part(number, begin + done, &mut chunk).await?;
+                    Ok(chunk)
+                };
+                gpu.fill(&made.buffer, shard.offsets[number], bytes, until, read).await?;
+            }
+        }
+        tracing::debug!(
+            table = source.name(),
+            scheme = %source.spec().scheme(),
+            shape = %source.spec().shape(),
+            shards = shards.len(),
+            bytes = placement.bytes().0,
+            "table placed"
+        );
+        Ok(Self::new(source, placement.bytes(), Place::Gpu { gpu, shards }))
+    }
+
+    fn new(source: &impl TableSource, bytes: Bytes, place: Place) -> Self {
+        let (name, spec) = (source.name().to_owned(), source.spec().clone());
+        Self { inner: Arc::new(Inner { name, spec, place, bytes }) }
+    }
+
+    /// The table's name: that of its source.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// Scheme, shape and parts.
+    #[must_use]
+    pub fn spec(&self) -> &TableSpec {
+        &self.inner.spec
+    }
+
+    /// Bytes it takes where it is, padding included.
+    #[must_use]
+    pub fn bytes(&self) -> Bytes {
+        self.inner.bytes
+    }
+
+    /// Buffers it is split over on the device; 1 on the host.
+    #[must_use]
+    pub fn shards(&self) -> usize {
+        match &self.inner.place {
+            Place::Host { .. } => 1,
+            Place::Gpu { shards, .. } => shards.len(),
+        }
+    }
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Table")
+            .field("name", &self.inner.name)
+            .field("scheme", self.inner.spec.scheme())
+            .field("shape", &self.inner.spec.shape())
+            .field("shards", &self.shards())
+            .field("bytes", &self.inner.bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+fn label(source: &impl TableSource) -> String {
+    format!("table.{}", source.name())
+}
+
+impl From<UploadError> for TableError {
+    fn from(error: UploadError) -> Self {
+        match error {
+            UploadError::OverBudget(error) => error.into(),
+            UploadError::Device(error) => error.into(),
+            UploadError::Source(error) => error.into(),
+        }
+    }
+}
