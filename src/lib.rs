@@ -30,7 +30,13 @@ pub use wgpu;
 /// For this project's own tests.
 #[doc(hidden)]
 pub mod testing {
-    pub use crate::gpu::ComposedShader;
+    pub use crate::gpu::{ComposedShader, Roofline};
+
+    /// The copy roofline on the engine's device: `bytes` by threads that move `span` x 16 bytes each.
+    #[must_use]
+    pub fn roofline(engine: &crate::Engine, bytes: u64, span: u32) -> Option<Roofline> {
+        engine.gpu().map(|gpu| Roofline::new(gpu, bytes, span))
+    }
 
     /// Every pipeline the engine may make.
     #[must_use]
