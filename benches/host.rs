@@ -4,6 +4,8 @@
 //! Names are `gather/SCHEME/COLUMNS/IDS/DISTRIBUTION` and `encode/SCHEME/THREADS`. Ids move on from call to call, outputs
 //! are warm.
 
+#![expect(clippy::cast_possible_truncation, reason = "numbers made here, of known size")]
+
 use std::{hint::black_box, time::Duration};
 
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, SamplingMode, Throughput, measurement::WallTime};
@@ -142,13 +144,13 @@ impl Random {
     }
 
     /// A row, each as likely.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a 32-bit number of rows")]
+    #[expect(clippy::cast_sign_loss, reason = "a share of a 32-bit number of rows")]
     fn below(&mut self, rows: usize) -> u32 {
         (self.unit() * rows as f64) as u32
     }
 
     /// A row by Zipf's law of exponent 1, as in text: ranks are log-uniform, and spread over the table.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank under a 32-bit number of rows")]
+    #[expect(clippy::cast_sign_loss, reason = "a rank under a 32-bit number of rows")]
     fn zipf(&mut self, rows: usize) -> u32 {
         let rank = ((rows as f64).powf(self.unit()) - 1.0) as u64;
         (rank * 2_654_435_761 % rows as u64) as u32

@@ -1,5 +1,7 @@
 //! The host backend against the definition of each format.
 
+#![expect(clippy::cast_possible_truncation, reason = "numbers made here, of known size")]
+
 use half::f16;
 
 use super::HostTable;

@@ -323,9 +323,9 @@ mod tests {
                 let [mut codes, mut steps] = [vec![0; values.len()], vec![0; 50 * 101_usize.div_ceil(group) * 8]];
                 let encode = Encode::<true> { dim: 101, group, values: &values, codes: &mut codes, steps: &mut steps };
                 if wide {
-                    Arch::new().dispatch(encode)
+                    Arch::new().dispatch(encode);
                 } else {
-                    encode.with_simd(pulp::Scalar::new())
+                    encode.with_simd(pulp::Scalar::new());
                 }
                 (codes, steps)
             };

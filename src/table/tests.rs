@@ -1,5 +1,7 @@
 //! Encoding: bounds, hostile rows, refusals, and the report.
 
+#![expect(clippy::cast_possible_truncation, reason = "numbers made here, of known size")]
+
 use proptest::prelude::*;
 
 use super::{EncodedTable, Encoder};
