@@ -6,6 +6,8 @@
 //              fetch_word(shard, word) -> u32       4 bytes of a shard
 //   codec      struct Row                           what is read once a row
 //              open_row(shard, row) -> Row          row counts from the shard's first
+//              touch(row) -> u32                    any word of each further cache line of the row, so that all are
+//                                                   on their way before the first is waited for
 //              load16(row, k) -> mat4x4<f32>        columns 16 k to 16 k + 15; those past DIM may be anything
 //   out        store16(position, k, values)         the same columns of the output, those past DIM left out
 //   op         the entry point
@@ -51,7 +53,8 @@ struct Params {
     pass_rows: u32,
     // 1 in the pass that answers for bad ids.
     answers_bad: u32,
-    pad0: u32,
+    // 0, which compilers cannot know.
+    zero: u32,
     pad1: u32,
     pad2: u32,
     shards: array<Shard, SHARDS>,

@@ -138,6 +138,10 @@ impl Engine {
         self.inner.gpu.as_ref().map(|gpu| &gpu.queue)
     }
 
+    pub(crate) fn gpu(&self) -> Option<&Gpu> {
+        self.inner.gpu.as_deref()
+    }
+
     /// Places a table: on the device as shards of at most the size it binds, on the host in memory.
     ///
     /// Parts are read and uploaded by chunks of at most 16 MiB; the table is never in host memory whole, unless the host is

@@ -55,7 +55,7 @@ fn re_exports() -> BTreeMap<String, String> {
     let code = Code::of(&read(&root().join("src/lib.rs"))).text;
     let mut names = BTreeMap::new();
     for statement in code.split("pub use ").skip(1).filter_map(|rest| rest.split(';').next()) {
-        let Some((module, list)) = statement.split_once("::") else { continue };
+        let Some((module, list)) = statement.trim_start_matches("crate::").split_once("::") else { continue };
         for name in list.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '*')).filter(|name| !name.is_empty())
         {
             names.insert(name.to_owned(), module.trim().to_owned());

@@ -13,6 +13,10 @@ fn halves(low: u32, high: u32) -> vec4<f32> {
     return vec4<f32>(unpack2x16float(low), unpack2x16float(high));
 }
 
+fn touch(row: Row) -> u32 {
+    return touch_lines(row.shard, row.base);
+}
+
 fn load16(row: Row, k: u32) -> mat4x4<f32> {
     let first = row_lane(row.shard, row.base, 2u * k);
     let second = row_lane(row.shard, row.base, 2u * k + 1u);

@@ -49,6 +49,10 @@ fn decode4(row: Row, column: u32, word: u32) -> vec4<f32> {
     return scaled;
 }
 
+fn touch(row: Row) -> u32 {
+    return touch_lines(row.shard, row.base);
+}
+
 fn load16(row: Row, k: u32) -> mat4x4<f32> {
     let words = row_lane(row.shard, row.base, k) ^ vec4<u32>(0x80808080u);
     let column = 16u * k;

@@ -29,3 +29,12 @@ fn row_lane(shard: u32, base: u32, lane: u32) -> vec4<u32> {
     let high = vec4<u32>(low.yzw, fetch_word(shard, word + 4u));
     return (low >> vec4<u32>(shift)) | (high << vec4<u32>(32u - shift));
 }
+
+// A word of each 64 bytes of a row after the first.
+fn touch_lines(shard: u32, base: u32) -> u32 {
+    var words = 0u;
+    for (var byte = 64u; byte < ROW_BYTES; byte += 64u) {
+        words |= fetch_word(shard, (base + byte) / 4u);
+    }
+    return words;
+}

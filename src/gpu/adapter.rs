@@ -78,6 +78,10 @@ pub(crate) fn judge(
     if downlevel.is_some_and(|caps| !caps.flags.contains(wgpu::DownlevelFlags::COMPUTE_SHADERS)) {
         return refuse("compute shaders", 0, 1);
     }
+    // `unpack2x16float`, which WebGPU has everywhere and old drivers may not.
+    if downlevel.is_some_and(|caps| !caps.flags.contains(wgpu::DownlevelFlags::SHADER_F16_IN_F32)) {
+        return refuse("f16 values in shaders", 0, 1);
+    }
     let storage = SHARDS_A_PASS as u64 + 3;
     for (limit, has, needs) in [
         ("max_storage_buffers_per_shader_stage", u64::from(limits.max_storage_buffers_per_shader_stage), storage),

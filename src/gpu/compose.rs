@@ -62,15 +62,15 @@ impl Sink {
 pub(crate) enum Bound {
     /// One.
     One,
-    /// Up to [`SHARDS_A_PASS`](super::params::SHARDS_A_PASS).
-    Several,
+    /// So many, up to [`SHARDS_A_PASS`](super::params::SHARDS_A_PASS).
+    Several(u8),
 }
 
 impl Bound {
     fn source(self) -> &'static str {
         match self {
             Self::One => include_str!("../../shaders/placement/one.wgsl"),
-            Self::Several => include_str!("../../shaders/placement/several.wgsl"),
+            Self::Several(_) => include_str!("../../shaders/placement/several.wgsl"),
         }
     }
 }
@@ -93,12 +93,15 @@ pub(crate) fn compose(scheme: &Scheme, bound: Bound, sink: Sink) -> String {
 }
 
 /// Values of the constants that follow from the table; the recorder adds those of the call.
-pub(crate) fn table_constants(spec: &TableSpec) -> Vec<(&'static str, f64)> {
+pub(crate) fn table_constants(spec: &TableSpec, bound: Bound) -> Vec<(&'static str, f64)> {
     let dim = spec.shape().dim();
     #[expect(clippy::cast_precision_loss, reason = "a row has under 2^32 bytes")]
     let row_bytes = spec.parts()[0].row_bytes() as f64;
     let mut constants = vec![("DIM", f64::from(dim)), ("ROW_BYTES", row_bytes)];
     constants.extend(spec.scheme().codec().constants(dim));
+    if let Bound::Several(shards) = bound {
+        constants.push(("BOUND", f64::from(shards)));
+    }
     constants
 }
 
@@ -121,7 +124,7 @@ pub(crate) fn composed_shaders() -> Vec<ComposedShader> {
     let mut shaders = Vec::new();
     let variants = Scheme::all().iter().flat_map(|info| info.variants);
     for scheme in variants.filter_map(|text| text.parse::<Scheme>().ok()) {
-        for bound in [Bound::One, Bound::Several] {
+        for bound in [Bound::One, Bound::Several(5)] {
             for sink in Sink::ALL {
                 let dims: &[u64] = match sink {
                     Sink::F32x4 => &[100, 128],
@@ -137,7 +140,7 @@ pub(crate) fn composed_shaders() -> Vec<ComposedShader> {
                         label: format!("gather.{scheme}.{bound:?}.{sink:?}.{dim}"),
                         source: compose(&scheme, bound, sink),
                         entry: sink.entry(),
-                        constants: table_constants(&spec),
+                        constants: table_constants(&spec, bound),
                     });
                 }
             }

@@ -110,7 +110,11 @@ impl Gpu {
             OutputDtype::F32 => Sink::f32(dim, call.output.offset),
             OutputDtype::F16 => Sink::f16(dim, call.output.offset),
         };
-        let bound = if call.shards.len() == 1 { Bound::One } else { Bound::Several };
+        let bound = match u8::try_from(call.shards.len().min(SHARDS_A_PASS)) {
+            Ok(1) => Bound::One,
+            Ok(shards) => Bound::Several(shards),
+            Err(_) => unreachable!("a pass binds few shards"),
+        };
         let key = Key {
             scheme: call.spec.scheme().to_string(),
             dim,
@@ -230,7 +234,7 @@ fn pass_params(shards: &[GpuShard]) -> Params {
     let mut params = Params::zeroed();
     params.pass_first = shards[0].params.first_row;
     params.pass_rows = shards.iter().map(|shard| shard.rows).sum();
-    // Places without a shard begin past the last row, so that no row is in them.
+    // Places without a shard, in the last pass, begin past the last row, so that no row is in them.
     params.shards = [ShardParams { first_row: u32::MAX, ..ShardParams::default() }; SHARDS_A_PASS];
     for (place, shard) in params.shards.iter_mut().zip(shards) {
         *place = shard.params;

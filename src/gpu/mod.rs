@@ -7,6 +7,7 @@ mod gather;
 mod params;
 mod pipeline;
 mod readback;
+mod roofline;
 mod shard;
 mod wait;
 
@@ -23,6 +24,7 @@ pub use gather::OutputDtype;
 pub(crate) use gather::{GatherCall, IdBinding, Output, STATUS_BYTES, read_status};
 pub(crate) use params::params_layout;
 pub use pipeline::Granularity;
+pub use roofline::Roofline;
 pub(crate) use shard::{GpuShard, UploadError};
 
 use crate::{error::DeviceError, memory::Ledger};

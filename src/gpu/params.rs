@@ -28,7 +28,8 @@ pub(crate) struct Params {
     pub(crate) pass_first: u32,
     pub(crate) pass_rows: u32,
     pub(crate) answers_bad: u32,
-    pub(crate) pad0: u32,
+    /// 0: see `touch` in the contract.
+    pub(crate) zero: u32,
     pub(crate) pad1: u32,
     pub(crate) pad2: u32,
     pub(crate) shards: [ShardParams; SHARDS_A_PASS],
@@ -52,7 +53,7 @@ pub(crate) fn params_layout() -> Vec<(&'static str, usize, usize)> {
         pass_first,
         pass_rows,
         answers_bad,
-        pad0,
+        zero,
         pad1,
         pad2,
         shards

@@ -96,7 +96,7 @@ impl Gpu {
             bind_group_layouts: &[Some(&layout)],
             immediate_size: 0,
         });
-        let mut constants = table_constants(spec);
+        let mut constants = table_constants(spec, key.bound);
         constants.push(("WORKGROUP", f64::from(WORKGROUP)));
         constants.push(("SPAN", f64::from(self.granularity.span(key.dim))));
         constants.push(("ID_WORDS", f64::from(key.id_words)));

@@ -1,4 +1,7 @@
 //! Memory of table parts.
+//!
+//! Rows are read at random, and on pages of 4 KiB nearly each of them misses the TLB: a gather of random int8 rows of a
+//! million takes over twice the time that it takes on pages of 2 MiB.
 
 use std::ops::{Deref, DerefMut};
 
@@ -14,7 +17,7 @@ pub(super) enum PartBytes {
     Huge(memmap2::MmapMut),
 }
 
-/// What deserves pages of its own: a random row of smaller parts seldom misses the TLB.
+/// What deserves pages of its own: rows of smaller parts seldom miss the TLB.
 #[cfg(target_os = "linux")]
 const HUGE: u64 = 4 << 20;
 
@@ -23,12 +26,12 @@ impl PartBytes {
     pub(super) fn zeroed(bytes: Bytes) -> Option<Self> {
         let length = usize::try_from(bytes.0).ok()?;
         #[cfg(target_os = "linux")]
-        if bytes.0 >= HUGE && std::env::var("HUGE").is_ok() {
-            if let Ok(memory) = memmap2::MmapMut::map_anon(length) {
-                // A system without huge pages refuses; the pages serve all the same.
-                let _ = memory.advise(memmap2::Advice::HugePage);
-                return Some(Self::Huge(memory));
-            }
+        if bytes.0 >= HUGE
+            && let Ok(memory) = memmap2::MmapMut::map_anon(length)
+        {
+            // A system without huge pages refuses; the pages serve all the same.
+            let _ = memory.advise(memmap2::Advice::HugePage);
+            return Some(Self::Huge(memory));
         }
         let mut memory = Vec::new();
         memory.try_reserve_exact(length).ok()?;

@@ -9,3 +9,6 @@ mod memory;
 mod table;
 
 pub(crate) use table::HostTable;
+
+#[cfg(test)]
+mod tests;

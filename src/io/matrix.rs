@@ -77,11 +77,7 @@ impl<R: Read + Seek> RowSource for Matrix<R> {
         if out.is_empty() {
             return Ok(());
         }
-        if self.by_columns {
-            self.column_major(first, out)?
-        } else {
-            self.row_major(first, out)?
-        }
-        Ok(())
+        let read = if self.by_columns { self.column_major(first, out) } else { self.row_major(first, out) };
+        Ok(read?)
     }
 }

@@ -17,9 +17,11 @@ use crate::{error::SourceError, source::RowSource, units::Shape};
 /// Lines that are looked at to tell what a file is.
 const SAMPLE_LINES: usize = 100;
 /// Bytes of a word2vec file behind its header that tell text from binary.
-const SAMPLE_BYTES: usize = 4096;
+const SAMPLE_BYTES: u64 = 1 << 16;
 /// Bytes of lines that are kept at a time while rows are read.
 const BLOCK_BYTES: usize = 1 << 20;
+/// Bytes of lines from which on other threads help.
+const PARALLEL_BYTES: usize = 1 << 16;
 
 /// What a file of word vectors is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +46,7 @@ pub(super) fn sniff<R: Read + Seek>(file: &str, plain: Plain<R>, bin: bool) -> R
     if let Some((rows, dim)) = header {
         let mut plain = lines.into_plain();
         let mut sample = Vec::new();
-        (&mut plain).take(SAMPLE_BYTES as u64).read_to_end(&mut sample).map_err(FileError::io(file))?;
+        (&mut plain).take(SAMPLE_BYTES).read_to_end(&mut sample).map_err(FileError::io(file))?;
         if is_binary(&sample, dim, bin) {
             return Ok((Layout::Binary { rows, dim }, plain.rewind(file)?));
         }
@@ -54,7 +56,7 @@ pub(super) fn sniff<R: Read + Seek>(file: &str, plain: Plain<R>, bin: bool) -> R
             return Ok((Layout::Text { rows, dim }, lines.into_plain().rewind(file)?));
         }
     } else if line.contains(&0) {
-        return Err(unrecognised("is of no format that is read (see `gatherum compress --help`)"));
+        return Err(unrecognised("is of no format that is read"));
     }
     let mut counts: Vec<(usize, u32)> = Vec::new();
     for _ in 0..SAMPLE_LINES {
@@ -81,11 +83,17 @@ pub(super) fn sniff<R: Read + Seek>(file: &str, plain: Plain<R>, bin: bool) -> R
     }
 }
 
-/// Whether the bytes behind a word2vec header are binary: numbers as bytes are full of control characters.
+/// Whether the bytes behind a word2vec header are binary: no line of text, and full of control characters as numbers are.
 fn is_binary(sample: &[u8], dim: u64, bin: bool) -> bool {
+    let line = match sample.iter().position(|byte| *byte == b'\n') {
+        Some(end) => Some(&sample[..end]),
+        None => Some(sample).filter(|sample| (sample.len() as u64) < SAMPLE_BYTES),
+    };
+    if line.is_some_and(|line| lines::count_numbers(line) as u64 == dim) {
+        return false;
+    }
     let controls = sample.iter().filter(|byte| **byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r')).count();
-    let first = sample.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    controls * 50 > sample.len() || bin && !sample.is_empty() && (lines::count_numbers(first) as u64) < dim
+    controls * 50 > sample.len() || bin && (controls > 0 || line.is_some())
 }
 
 /// Reads the words, and gives the rows.
@@ -179,13 +187,18 @@ impl<R: Read + Seek> TextRows<R> {
                 block.push((start..text.len(), row));
             }
             next += u32::try_from(block.len()).unwrap_or(u32::MAX);
-            let bad = block.into_par_iter().enumerate().find_map_first(|(index, (range, row))| {
+            let parse = |(index, (range, row)): (usize, (std::ops::Range<usize>, &mut [f32]))| {
                 let parsed = match lines::split(&text[range], dim) {
                     Ok((_, numbers)) => lines::parse_numbers(numbers, row),
                     Err(has) => Err(too_few(has, dim)),
                 };
                 parsed.err().map(|reason| (index, reason))
-            });
+            };
+            // The first bad line is the one that is told, however many threads look for it.
+            let bad = match text.len() < PARALLEL_BYTES {
+                true => block.into_iter().enumerate().find_map(parse),
+                false => block.into_par_iter().enumerate().find_map_first(parse),
+            };
             if let Some((index, reason)) = bad {
                 return Err(lines::bad_line(lines.file(), before + 1 + index as u64, reason));
             }

@@ -260,13 +260,12 @@ fn low(id: u64) -> u32 {
 
 #[inline(always)]
 fn mark<T: Copy>(ids: &[T], out: &mut [u32], row: impl Fn(T) -> u32) -> BadIds {
-    let mut bad = BadIds::default();
-    for (position, (id, out)) in ids.iter().zip(out).enumerate() {
+    // Counted without a branch, so that the loop is vectorised; the first is looked for only where there is one.
+    let mut count = 0u64;
+    for (id, out) in ids.iter().zip(&mut *out) {
         *out = row(*id);
-        if *out == NO_ROW {
-            bad.count += 1;
-            bad.first.get_or_insert(position as u64);
-        }
+        count += u64::from(*out == NO_ROW);
     }
-    bad
+    let first = if count == 0 { None } else { out.iter().position(|row| *row == NO_ROW) };
+    BadIds { count, first: first.map(|position| position as u64) }
 }

@@ -10,9 +10,10 @@
 
 use std::{fmt, sync::Arc};
 
-use pulp::Arch;
-
-use super::{Category, Codec, Dtype, Misfit, NO_ROW, Part, SchemeInfo, Shader};
+use super::{
+    Category, Codec, Dtype, Misfit, Part, SchemeInfo, Shader,
+    simd::{DecodeRow, decode_rows},
+};
 use crate::units::Shape;
 
 pub(super) const INFO: SchemeInfo = SchemeInfo {
@@ -37,25 +38,18 @@ impl Codec for F32 {
     }
 
     fn encode_rows(&self, _dim: usize, values: &[f32], parts: &mut [&mut [u8]]) -> Result<(), Misfit> {
-        for (bytes, value) in parts[0].as_chunks_mut().0.iter_mut().zip(values) {
-            *bytes = value.to_le_bytes();
+        if cfg!(target_endian = "little") {
+            parts[0].copy_from_slice(bytemuck::cast_slice(values));
+        } else {
+            for (bytes, value) in parts[0].as_chunks_mut().0.iter_mut().zip(values) {
+                *bytes = value.to_le_bytes();
+            }
         }
         Ok(())
     }
 
     fn decode_rows(&self, dim: usize, parts: &[&[u8]], rows: &[u32], out: &mut [f32]) {
-        Arch::new().dispatch(|| {
-            for (out, &row) in out.chunks_exact_mut(dim).zip(rows) {
-                if row == NO_ROW {
-                    out.fill(0.0);
-                    continue;
-                }
-                let bytes = &parts[0][row as usize * dim * 4..][..dim * 4];
-                for (value, bytes) in out.iter_mut().zip(bytes.as_chunks().0) {
-                    *value = f32::from_le_bytes(*bytes);
-                }
-            }
-        });
+        decode_rows(&Values { dim, bytes: parts[0] }, dim, rows, out);
     }
 
     fn error_bound(&self, _row: &[f32]) -> f64 {
@@ -69,5 +63,24 @@ impl Codec for F32 {
 
     fn shader(&self) -> Shader {
         Shader { stem: "f32", source: include_str!("../../shaders/codec/f32.wgsl") }
+    }
+}
+
+struct Values<'a> {
+    dim: usize,
+    bytes: &'a [u8],
+}
+
+impl DecodeRow for Values<'_> {
+    #[inline(always)]
+    fn decode_row(&self, row: usize, out: &mut [f32]) {
+        let bytes = &self.bytes[row * self.dim * 4..][..self.dim * 4];
+        if cfg!(target_endian = "little") {
+            bytemuck::cast_slice_mut(out).copy_from_slice(bytes);
+        } else {
+            for (value, bytes) in out.iter_mut().zip(bytes.as_chunks().0) {
+                *value = f32::from_le_bytes(*bytes);
+            }
+        }
     }
 }

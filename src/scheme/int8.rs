@@ -24,9 +24,13 @@
 
 use std::{fmt, sync::Arc};
 
-use pulp::Arch;
+use pulp::{Arch, Simd, WithSimd};
 
-use super::{Category, Codec, Dtype, Misfit, NO_ROW, Part, SchemeInfo, Shader, options::Options};
+use super::{
+    Category, Codec, Dtype, Misfit, Part, SchemeInfo, Shader,
+    options::Options,
+    simd::{DecodeRow, decode_rows, fold, touch},
+};
 use crate::{error::SchemeError, units::Shape};
 
 pub(super) const INFO: SchemeInfo = SchemeInfo {
@@ -68,11 +72,6 @@ impl Int8 {
     fn group(&self, dim: usize) -> usize {
         self.group.map_or(dim, |group| (group as usize).min(dim))
     }
-
-    /// Bytes of a group's parameters.
-    fn step_bytes(&self) -> usize {
-        if self.affine { 8 } else { 4 }
-    }
 }
 
 impl Codec for Int8 {
@@ -96,55 +95,25 @@ impl Codec for Int8 {
     }
 
     fn encode_rows(&self, dim: usize, values: &[f32], parts: &mut [&mut [u8]]) -> Result<(), Misfit> {
-        let [codes, scales] = parts else { unreachable!("int8 has two parts") };
+        let [codes, steps] = parts else { unreachable!("int8 has two parts") };
         let group = self.group(dim);
-        Arch::new().dispatch(|| {
-            let mut scales = scales.chunks_exact_mut(self.step_bytes());
-            for (values, codes) in values.chunks_exact(dim).zip(codes.chunks_exact_mut(dim)) {
-                for (values, codes) in values.chunks(group).zip(codes.chunks_mut(group)) {
-                    let step = if self.affine { affine_step(values) } else { symmetric_step(values) };
-                    quantise(values, step, if self.affine { -128.0 } else { -127.0 }, codes);
-                    let Some(out) = scales.next() else { unreachable!("a step a group") };
-                    out[..4].copy_from_slice(&step.scale.to_le_bytes());
-                    if self.affine {
-                        out[4..].copy_from_slice(&step.bias.to_le_bytes());
-                    }
-                }
-            }
-        });
+        if self.affine {
+            Arch::new().dispatch(Encode::<true> { dim, group, values, codes, steps });
+        } else {
+            Arch::new().dispatch(Encode::<false> { dim, group, values, codes, steps });
+        }
         Ok(())
     }
 
     fn decode_rows(&self, dim: usize, parts: &[&[u8]], rows: &[u32], out: &mut [f32]) {
         let group = self.group(dim);
         let groups = dim.div_ceil(group);
-        let width = self.step_bytes();
-        Arch::new().dispatch(|| {
-            for (out, &row) in out.chunks_exact_mut(dim).zip(rows) {
-                if row == NO_ROW {
-                    out.fill(0.0);
-                    continue;
-                }
-                let row = row as usize;
-                let codes = &parts[0][row * dim..][..dim];
-                let steps = &parts[1][row * groups * width..][..groups * width];
-                for ((out, codes), step) in
-                    out.chunks_mut(group).zip(codes.chunks(group)).zip(steps.chunks_exact(width))
-                {
-                    let scale = read_f32(step);
-                    if self.affine {
-                        let bias = read_f32(&step[4..]);
-                        for (value, &code) in out.iter_mut().zip(codes) {
-                            *value = f32::from(code.cast_signed()) * scale + bias;
-                        }
-                    } else {
-                        for (value, &code) in out.iter_mut().zip(codes) {
-                            *value = f32::from(code.cast_signed()) * scale;
-                        }
-                    }
-                }
-            }
-        });
+        let (codes, steps) = (parts[0], parts[1]);
+        if self.affine {
+            decode_rows(&Rows::<true> { dim, group, groups, codes, steps }, dim, rows, out);
+        } else {
+            decode_rows(&Rows::<false> { dim, group, groups, codes, steps }, dim, rows, out);
+        }
     }
 
     fn error_bound(&self, row: &[f32]) -> f64 {
@@ -184,6 +153,98 @@ impl Codec for Int8 {
     }
 }
 
+/// Rows to decode.
+struct Rows<'a, const AFFINE: bool> {
+    dim: usize,
+    group: usize,
+    groups: usize,
+    codes: &'a [u8],
+    steps: &'a [u8],
+}
+
+impl<const AFFINE: bool> Rows<'_, AFFINE> {
+    #[inline(always)]
+    fn codes(&self, row: usize) -> &[u8] {
+        &self.codes[row * self.dim..][..self.dim]
+    }
+
+    #[inline(always)]
+    fn steps(&self, row: usize) -> &[u8] {
+        let width = self.groups * step_bytes::<AFFINE>();
+        &self.steps[row * width..][..width]
+    }
+}
+
+impl<const AFFINE: bool> DecodeRow for Rows<'_, AFFINE> {
+    #[inline(always)]
+    fn decode_row(&self, row: usize, out: &mut [f32]) {
+        let (codes, steps) = (self.codes(row), self.steps(row));
+        if self.groups == 1 {
+            decode_group::<AFFINE>(steps, codes, out);
+        } else {
+            let groups = out.chunks_mut(self.group).zip(codes.chunks(self.group));
+            for ((out, codes), step) in groups.zip(steps.chunks_exact(step_bytes::<AFFINE>())) {
+                decode_group::<AFFINE>(step, codes, out);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn touch_row(&self, row: usize) -> u8 {
+        touch(self.codes(row)) | touch(self.steps(row))
+    }
+}
+
+#[inline(always)]
+fn decode_group<const AFFINE: bool>(step: &[u8], codes: &[u8], out: &mut [f32]) {
+    let scale = read_f32(step);
+    if AFFINE {
+        let bias = read_f32(&step[4..]);
+        for (value, &code) in out.iter_mut().zip(codes) {
+            *value = f32::from(code.cast_signed()) * scale + bias;
+        }
+    } else {
+        for (value, &code) in out.iter_mut().zip(codes) {
+            *value = f32::from(code.cast_signed()) * scale;
+        }
+    }
+}
+
+/// Rows to encode.
+struct Encode<'a, const AFFINE: bool> {
+    dim: usize,
+    group: usize,
+    values: &'a [f32],
+    codes: &'a mut [u8],
+    steps: &'a mut [u8],
+}
+
+impl<const AFFINE: bool> WithSimd for Encode<'_, AFFINE> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        let mut steps = self.steps.chunks_exact_mut(step_bytes::<AFFINE>());
+        for (values, codes) in self.values.chunks_exact(self.dim).zip(self.codes.chunks_exact_mut(self.dim)) {
+            for (values, codes) in values.chunks(self.group).zip(codes.chunks_mut(self.group)) {
+                let step = if AFFINE { affine_step(values) } else { symmetric_step(values) };
+                quantise(values, step, if AFFINE { -128.0 } else { -127.0 }, codes);
+                let Some(out) = steps.next() else { unreachable!("a step a group") };
+                out[..4].copy_from_slice(&step.scale.to_le_bytes());
+                if AFFINE {
+                    out[4..].copy_from_slice(&step.bias.to_le_bytes());
+                }
+            }
+        }
+    }
+}
+
+/// Bytes of a group's parameters.
+#[inline(always)]
+const fn step_bytes<const AFFINE: bool>() -> usize {
+    if AFFINE { 8 } else { 4 }
+}
+
 #[inline(always)]
 fn read_f32(bytes: &[u8]) -> f32 {
     f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
@@ -192,27 +253,14 @@ fn read_f32(bytes: &[u8]) -> f32 {
 /// The least and the largest value.
 #[inline(always)]
 fn ends(values: &[f32]) -> (f32, f32) {
-    // Eight lanes, so that the comparisons do not wait for one another.
-    let (chunks, rest) = values.as_chunks::<8>();
-    let mut lo = [f32::INFINITY; 8];
-    let mut hi = [f32::NEG_INFINITY; 8];
-    for chunk in chunks {
-        for lane in 0..8 {
-            lo[lane] = if chunk[lane] < lo[lane] { chunk[lane] } else { lo[lane] };
-            hi[lane] = if chunk[lane] > hi[lane] { chunk[lane] } else { hi[lane] };
-        }
-    }
-    for &value in rest {
-        lo[0] = lo[0].min(value);
-        hi[0] = hi[0].max(value);
-    }
-    (lo.into_iter().fold(f32::INFINITY, f32::min), hi.into_iter().fold(f32::NEG_INFINITY, f32::max))
+    let (lesser, greater) = (|a, b| if b < a { b } else { a }, |a, b| if b > a { b } else { a });
+    (fold(values, f32::INFINITY, lesser, lesser), fold(values, f32::NEG_INFINITY, greater, greater))
 }
 
 #[inline(always)]
 fn symmetric_step(values: &[f32]) -> Step {
-    let (lo, hi) = ends(values);
-    let largest = hi.max(-lo);
+    let greater = |a: f32, b: f32| if b.abs() > a { b.abs() } else { a };
+    let largest = fold(values, 0.0, greater, greater);
     if largest == 0.0 {
         return Step { scale: 0.0, bias: 0.0 };
     }
@@ -254,7 +302,34 @@ fn quantise(values: &[f32], step: Step, least: f32, codes: &mut [u8]) {
     const ROUND: f32 = 12_582_912.0;
     let inverse = 1.0 / step.scale;
     for (code, &value) in codes.iter_mut().zip(values) {
-        let steps = ((value - step.bias) * inverse).max(least).min(127.0);
+        // Plain comparisons: those of `f32::max` see to NaN, which there is none of.
+        let steps = (value - step.bias) * inverse;
+        let steps = if steps > least { steps } else { least };
+        let steps = if steps < 127.0 { steps } else { 127.0 };
         *code = (steps + ROUND).to_bits().to_le_bytes()[0];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The baseline and the widest instruction set at hand: the same codes and steps.
+    #[test]
+    fn a11_instruction_sets_agree_on_codes() {
+        let values: Vec<f32> = (0..50 * 101).map(|value| (value as f32 * 0.37).sin() * value as f32).collect();
+        for group in [101, 32] {
+            let made = |wide: bool| {
+                let [mut codes, mut steps] = [vec![0; values.len()], vec![0; 50 * 101_usize.div_ceil(group) * 8]];
+                let encode = Encode::<true> { dim: 101, group, values: &values, codes: &mut codes, steps: &mut steps };
+                if wide {
+                    Arch::new().dispatch(encode);
+                } else {
+                    encode.with_simd(pulp::Scalar::new());
+                }
+                (codes, steps)
+            };
+            assert!(made(true) == made(false), "groups of {group}");
+        }
     }
 }

@@ -11,6 +11,7 @@ mod int8;
 mod options;
 mod part;
 mod registry;
+pub(crate) mod simd;
 
 use std::{fmt, str::FromStr, sync::Arc};
 

@@ -253,7 +253,7 @@ impl DeviceTable<'_> {
         encoder.copy_buffer_to_buffer(&buffer, 0, &staging, 0, bytes);
         encoder.copy_buffer_to_buffer(&status.status, 0, &staging, bytes, STATUS_BYTES);
         let read = |back: &[u8]| {
-            let (rows, status) = back.split_at(back.len() - STATUS_BYTES as usize);
+            let (rows, status) = back.split_at(back.len() - size_of::<[u32; 2]>());
             let out: &mut [u8] = bytemuck::cast_slice_mut(out);
             let length = out.len();
             out.copy_from_slice(&rows[..length]);

@@ -1,12 +1,12 @@
 //! From rows to parts, block by block, on all cores.
 
-use pulp::Arch;
+use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::report::Tally;
 use crate::{
     error::EncodeError,
-    scheme::{Codec, Scheme, TableSpec},
+    scheme::{Codec, Scheme, TableSpec, simd::fold},
     source::{PartSink, RowSource},
     table::{EncodeReport, EncodedTable},
 };
@@ -118,7 +118,7 @@ fn encode_block(spec: &TableSpec, first: u32, values: &[f32], parts: &mut [Vec<u
         }
     }
     // Collected before they are merged: the first error in row order is the one that is told.
-    let tallies: Vec<_> = tasks.into_par_iter().map(|task| task.run(spec)).collect();
+    let tallies: Vec<_> = tasks.into_par_iter().map_init(Vec::new, |stored, task| task.run(spec, stored)).collect();
     tallies.into_iter().try_fold(Tally::default(), |sum, tally| Ok(sum.merge(tally?)))
 }
 
@@ -130,7 +130,8 @@ struct Task<'a> {
 }
 
 impl Task<'_> {
-    fn run(mut self, spec: &TableSpec) -> Result<Tally, EncodeError> {
+    /// Encodes and measures; `stored` is scratch.
+    fn run(mut self, spec: &TableSpec, stored: &mut Vec<f32>) -> Result<Tally, EncodeError> {
         let dim = spec.shape().dim() as usize;
         if !all_finite(self.values) {
             let index = self.values.iter().position(|value| !value.is_finite()).unwrap_or(0);
@@ -148,18 +149,16 @@ impl Task<'_> {
                 reason: misfit.reason,
             }
         })?;
-        Ok(self.measure(codec, dim))
+        Ok(self.measure(codec, dim, stored))
     }
 
     /// Decodes what was encoded and compares.
-    fn measure(&self, codec: &dyn Codec, dim: usize) -> Tally {
+    fn measure(&self, codec: &dyn Codec, dim: usize, stored: &mut Vec<f32>) -> Tally {
         let parts: Vec<&[u8]> = self.parts.iter().map(|part| &**part).collect();
         let rows: Vec<u32> = (0..).take(self.values.len() / dim).collect();
-        let mut stored = vec![0f32; self.values.len()];
-        codec.decode_rows(dim, &parts, &rows, &mut stored);
-        let mut tally = Tally::default();
-        Arch::new().dispatch(|| tally.add(self.first, dim, self.values, &stored));
-        tally
+        stored.resize(self.values.len(), 0.0);
+        codec.decode_rows(dim, &parts, &rows, stored);
+        Tally::of(self.first, dim, self.values, stored)
     }
 
     /// Row and column of the value at `index`.
@@ -171,14 +170,15 @@ impl Task<'_> {
 
 /// Whether no value is NaN or infinite.
 fn all_finite(values: &[f32]) -> bool {
-    Arch::new().dispatch(|| {
-        let (chunks, rest) = values.as_chunks::<16>();
-        let mut largest = [0u32; 16];
-        for chunk in chunks {
-            for lane in 0..16 {
-                largest[lane] = largest[lane].max(chunk[lane].to_bits() & 0x7fff_ffff);
-            }
+    struct Finite<'a>(&'a [f32]);
+    impl WithSimd for Finite<'_> {
+        type Output = bool;
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _simd: S) -> bool {
+            let largest = |bits: u32, value: f32| bits.max(value.to_bits() & 0x7fff_ffff);
+            fold(self.0, 0, largest, u32::max) < f32::INFINITY.to_bits()
         }
-        largest.iter().all(|bits| *bits < 0x7f80_0000) && rest.iter().all(|value| value.is_finite())
-    })
+    }
+    Arch::new().dispatch(Finite(values))
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use pulp::{Arch, Simd, WithSimd};
+
 use crate::{scheme::TableSpec, units::Bytes};
 
 /// Sizes and errors of an encoded table, measured on every value.
@@ -82,10 +84,34 @@ struct RowSums {
     dot: f64,
 }
 
-impl Tally {
-    /// Adds rows from row `first` on: `[n, dim]` each. Call it inside of a SIMD dispatch.
+/// Rows to measure: `[n, dim]` each.
+struct Measure<'a> {
+    first: u32,
+    dim: usize,
+    original: &'a [f32],
+    stored: &'a [f32],
+}
+
+impl WithSimd for Measure<'_> {
+    type Output = Tally;
+
     #[inline(always)]
-    pub(super) fn add(&mut self, first: u32, dim: usize, original: &[f32], stored: &[f32]) {
+    fn with_simd<S: Simd>(self, _simd: S) -> Tally {
+        let mut tally = Tally::default();
+        tally.add(self.first, self.dim, self.original, self.stored);
+        tally
+    }
+}
+
+impl Tally {
+    /// The sums of rows from row `first` on: `[n, dim]` each.
+    pub(super) fn of(first: u32, dim: usize, original: &[f32], stored: &[f32]) -> Self {
+        Arch::new().dispatch(Measure { first, dim, original, stored })
+    }
+
+    /// Adds rows from row `first` on.
+    #[inline(always)]
+    fn add(&mut self, first: u32, dim: usize, original: &[f32], stored: &[f32]) {
         for ((row, original), stored) in (first..).zip(original.chunks_exact(dim)).zip(stored.chunks_exact(dim)) {
             let sums = row_sums(original, stored);
             if sums.max_error > self.max_error {
@@ -133,39 +159,48 @@ impl Tally {
     }
 }
 
-/// Sums of one row, in f64, over four lanes.
+/// Sums of one row, in f64. One loop a sum: the compiler makes poor vectors of a loop with several.
 #[inline(always)]
 fn row_sums(original: &[f32], stored: &[f32]) -> RowSums {
-    const LANES: usize = 8;
-    let mut max_error = [0f32; LANES];
-    let [mut error, mut norm, mut kept, mut dot] = [[0f64; LANES]; 4];
-    let mut step = |x: &[f32; LANES], y: &[f32; LANES]| {
-        for lane in 0..LANES {
-            let difference = (y[lane] - x[lane]).abs();
-            max_error[lane] = if difference > max_error[lane] { difference } else { max_error[lane] };
-            let (x, y, difference) = (f64::from(x[lane]), f64::from(y[lane]), f64::from(difference));
-            error[lane] += difference * difference;
-            norm[lane] += x * x;
-            kept[lane] += y * y;
-            dot[lane] += x * y;
-        }
-    };
-    let (xs, x_rest) = original.as_chunks::<LANES>();
-    let (ys, y_rest) = stored.as_chunks::<LANES>();
-    for (x, y) in xs.iter().zip(ys) {
-        step(x, y);
-    }
-    if !x_rest.is_empty() {
-        let (mut x, mut y) = ([0f32; LANES], [0f32; LANES]);
-        x[..x_rest.len()].copy_from_slice(x_rest);
-        y[..y_rest.len()].copy_from_slice(y_rest);
-        step(&x, &y);
-    }
+    let differ = |x: f32, y: f32| (y - x).abs();
+    let square = |x: f32| f64::from(x) * f64::from(x);
     RowSums {
-        max_error: max_error.into_iter().fold(0.0, f32::max),
-        error: error.into_iter().sum(),
-        original: norm.into_iter().sum(),
-        stored: kept.into_iter().sum(),
-        dot: dot.into_iter().sum(),
+        max_error: fold_pairs(
+            original,
+            stored,
+            0.0,
+            |most, x, y| if differ(x, y) > most { differ(x, y) } else { most },
+        )
+        .into_iter()
+        .fold(0.0, f32::max),
+        error: sum(original, stored, |x, y| square(differ(x, y))),
+        original: sum(original, stored, |x, _| square(x)),
+        stored: sum(original, stored, |_, y| square(y)),
+        dot: sum(original, stored, |x, y| f64::from(x) * f64::from(y)),
     }
 }
+
+#[inline(always)]
+fn sum(original: &[f32], stored: &[f32], term: impl Fn(f32, f32) -> f64) -> f64 {
+    fold_pairs(original, stored, 0.0, |sum, x, y| sum + term(x, y)).into_iter().sum()
+}
+
+/// Folds pairs of values over a fixed number of lanes, so that results do not depend on the width of the vectors.
+#[inline(always)]
+fn fold_pairs<T: Copy>(xs: &[f32], ys: &[f32], start: T, step: impl Fn(T, f32, f32) -> T) -> [T; LANES] {
+    let mut lanes = [start; LANES];
+    let (x_chunks, x_rest) = xs.as_chunks::<LANES>();
+    let (y_chunks, y_rest) = ys.as_chunks::<LANES>();
+    for (x, y) in x_chunks.iter().zip(y_chunks) {
+        for lane in 0..LANES {
+            lanes[lane] = step(lanes[lane], x[lane], y[lane]);
+        }
+    }
+    for (lane, (&x, &y)) in lanes.iter_mut().zip(x_rest.iter().zip(y_rest)) {
+        *lane = step(*lane, x, y);
+    }
+    lanes
+}
+
+/// Enough for the additions not to wait for one another.
+const LANES: usize = 16;

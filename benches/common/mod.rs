@@ -1,0 +1,93 @@
+//! What the benches share: data from a fixed seed, the adapters there are, and how a run is named.
+
+use gatherum::{AdapterReport, BackendChoice, EncodedTable, Engine, Scheme};
+
+/// A small generator, so that every run has the same data. Knuth's MMIX constants.
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// 31 random bits.
+    pub fn next(&mut self) -> u32 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as u32
+    }
+
+    /// From 0 to 1.
+    pub fn unit(&mut self) -> f64 {
+        f64::from(self.next()) / f64::from(1u32 << 31)
+    }
+}
+
+/// Ids drawn evenly from `rows`.
+pub fn uniform(rows: u32, count: usize) -> Vec<u32> {
+    let mut random = Random::new(7);
+    (0..count).map(|_| random.next() % rows).collect()
+}
+
+/// Ids drawn by Zipf's law of exponent 1 from `rows`: row `r` about as often as `1 / (r + 1)`.
+pub fn zipf(rows: u32, count: usize) -> Vec<u32> {
+    let mut random = Random::new(8);
+    // The inverse of the integral of 1 / x, which is close enough to the sum.
+    (0..count).map(|_| (((f64::from(rows) + 1.0).powf(random.unit()) - 1.0) as u32).min(rows - 1)).collect()
+}
+
+/// Values between -1 and 1.
+pub fn values(rows: u32, dim: usize) -> Vec<f32> {
+    let mut random = Random::new(9);
+    (0..rows as usize * dim).map(|_| random.next() as f32 / (1u32 << 30) as f32 - 1.0).collect()
+}
+
+/// Every variant of every scheme.
+pub fn schemes() -> Vec<Scheme> {
+    let variants = Scheme::all().iter().flat_map(|info| info.variants);
+    variants.map(|text| text.parse().expect("the registry's variants parse")).collect()
+}
+
+/// An engine on the host and one on each adapter that serves, with short names.
+pub fn engines() -> Vec<(String, Engine)> {
+    let mut engines = vec![("host".to_owned(), Engine::host())];
+    for report in Engine::adapters_blocking().iter().filter(|report| report.verdict.is_ok()) {
+        let words = format!("{} {}", report.backend.interface, first_words(report));
+        match Engine::builder().backend(BackendChoice::Adapter(words)).build_blocking() {
+            Ok(engine) => engines.push((short_name(report), engine)),
+            Err(error) => println!("{}: left out: {error}", report.backend),
+        }
+    }
+    engines
+}
+
+fn first_words(report: &AdapterReport) -> &str {
+    report.backend.name.split('(').next().unwrap_or_default().trim()
+}
+
+fn short_name(report: &AdapterReport) -> String {
+    let name = first_words(report).split_whitespace().next().unwrap_or("adapter").to_lowercase();
+    format!("{name}-{}", report.backend.interface)
+}
+
+/// The first line of a run: commit, adapters and drivers.
+pub fn announce(engines: &[(String, Engine)]) {
+    let git = std::process::Command::new("git").args(["describe", "--always", "--dirty"]).output();
+    let commit = std::env::var("GATHERUM_COMMIT").ok().or_else(|| {
+        git.ok().filter(|git| git.status.success()).map(|git| String::from_utf8_lossy(&git.stdout).trim().to_owned())
+    });
+    println!("commit {}", commit.as_deref().unwrap_or("unknown"));
+    for (name, engine) in engines {
+        println!("{name}: {}", engine.backend());
+    }
+}
+
+/// Asserts a sample of rows against the definition of the format.
+pub fn assert_rows(table: &EncodedTable, ids: &[u32], dim: usize, rows: &[f32]) {
+    for (position, id) in ids.iter().enumerate().step_by(ids.len().div_ceil(64)) {
+        for column in [0, dim / 2, dim - 1] {
+            let (got, want) = (f64::from(rows[position * dim + column]), table.reference(*id, column as u32));
+            assert!((got - want).abs() <= want.abs() * 1e-6 + 1e-6, "row {id}, column {column}: {got}, not {want}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Cases, and the tests that they are stamped out to.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use gatherum::Scheme;
+use libtest_mimic::{Completion, Failed, Trial};
+
+use crate::backend::{Backend, Wanted, wanted};
+
+/// A case of the suite.
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    /// What is computed.
+    pub(crate) operation: &'static str,
+    pub(crate) stamp: Stamp,
+}
+
+/// What a case is stamped on.
+#[derive(Clone, Copy)]
+pub(crate) enum Stamp {
+    /// Each variant of each scheme, on each backend.
+    Schemes(fn(&Scheme, &Backend)),
+    /// Each variant of each scheme, on each backend that is a device.
+    DeviceSchemes(fn(&Scheme, &Backend)),
+    /// Each backend.
+    Backends(fn(&Backend)),
+    /// Each backend that is a device.
+    Devices(fn(&Backend)),
+    /// Nothing: one test.
+    Once(fn()),
+    /// No test on this system, for that reason.
+    Never(&'static str),
+}
+
+/// A test that an adapter is known to fail. Where it passes, that is a failure: the entry must go.
+struct ExpectedFailure {
+    case: &'static str,
+    /// A variant, or empty for any.
+    scheme: &'static str,
+    backend: &'static str,
+    reason: &'static str,
+}
+
+/// All of them: none.
+const EXPECTED_FAILURES: &[ExpectedFailure] = &[];
+
+/// Every test.
+pub(crate) fn trials(cases: impl Iterator<Item = &'static Case>) -> Vec<Trial> {
+    let backends = wanted();
+    let mut trials: Vec<Trial> = backends.iter().map(presence).collect();
+    for case in cases {
+        stamp(case, &backends, &mut trials);
+    }
+    trials
+}
+
+/// The test that a backend is there.
+fn presence(wanted: &Wanted) -> Trial {
+    let (found, required) = (wanted.found.clone(), wanted.required);
+    Trial::ignorable_test(format!("adapter::{}", wanted.name), move || match found {
+        Ok(_) => Ok(Completion::Completed),
+        Err(reason) if required => Err(Failed::from(reason)),
+        Err(reason) => Ok(Completion::ignored_with(reason)),
+    })
+}
+
+fn stamp(case: &'static Case, backends: &[Wanted], trials: &mut Vec<Trial>) {
+    let variants = || Scheme::all().iter().flat_map(|info| info.variants).copied();
+    let parsed = |variant: &str| variant.parse::<Scheme>().expect("a variant of the registry");
+    let devices_only = matches!(case.stamp, Stamp::Devices(_) | Stamp::DeviceSchemes(_));
+    match case.stamp {
+        Stamp::Once(run) => trials.push(Trial::test(case.name, move || attempt(case, "", "", run))),
+        Stamp::Never(reason) => {
+            trials.push(Trial::ignorable_test(case.name, move || Ok(Completion::ignored_with(reason))));
+        }
+        Stamp::Schemes(run) | Stamp::DeviceSchemes(run) => {
+            for wanted in backends.iter().filter(|wanted| !(devices_only && wanted.name == "host")) {
+                for variant in variants() {
+                    let name = format!("{}::{variant}::{}", case.name, wanted.name);
+                    trials
+                        .extend(on_backend(case, name, variant, wanted, move |backend| run(&parsed(variant), backend)));
+                }
+            }
+        }
+        Stamp::Backends(run) | Stamp::Devices(run) => {
+            for wanted in backends.iter().filter(|wanted| !(devices_only && wanted.name == "host")) {
+                let name = format!("{}::{}", case.name, wanted.name);
+                trials.extend(on_backend(case, name, "", wanted, run));
+            }
+        }
+    }
+}
+
+/// The test on one backend. One that is missing has failed already where it was required; else it shows as ignored.
+fn on_backend(
+    case: &'static Case,
+    name: String,
+    scheme: &'static str,
+    wanted: &Wanted,
+    run: impl Fn(&Backend) + Send + 'static,
+) -> Option<Trial> {
+    let trial = match &wanted.found {
+        Ok(backend) => {
+            let backend: &'static Backend = backend;
+            Trial::test(name, move || attempt(case, scheme, backend.name, || run(backend)))
+        }
+        Err(_) if wanted.required => return None,
+        Err(_) => Trial::ignorable_test(name, || Ok(Completion::ignored_with("no such adapter"))),
+    };
+    Some(trial.with_kind(case.operation))
+}
+
+/// Runs a test; a panic is its failure, unless it is an expected one.
+fn attempt(case: &Case, scheme: &str, backend: &str, run: impl Fn()) -> Result<(), Failed> {
+    let expected = EXPECTED_FAILURES.iter().find(|entry| {
+        entry.case == case.name && entry.backend == backend && (entry.scheme.is_empty() || entry.scheme == scheme)
+    });
+    match (catch_unwind(AssertUnwindSafe(&run)), expected) {
+        (Ok(()), None) | (Err(_), Some(_)) => Ok(()),
+        (Ok(()), Some(entry)) => Err(format!("passes, and was expected to fail: {}", entry.reason).into()),
+        (Err(panic), None) => resume_unwind(panic),
+    }
+}

@@ -1,0 +1,153 @@
+//! Tables for tests, what is in them by the reference, and large tables made of small ones.
+
+use gatherum::{EncodedTable, Part, Scheme, Shape, SourceError, TableSource, TableSpec};
+
+/// A number that looks random and depends on `seed` alone (splitmix64).
+pub(crate) fn hash(seed: u64) -> u64 {
+    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// `count` values in -1..1, by `seed`.
+pub(crate) fn values(count: usize, seed: u64) -> Vec<f32> {
+    let value = |at: u64| {
+        // 24 bits, which an f32 holds exactly.
+        let bits = u32::try_from(hash(seed << 32 | at) >> 40).expect("24 bits");
+        f64::from(bits) / f64::from(1 << 23) - 1.0
+    };
+    (0..count as u64).map(|at| narrow(value(at))).collect()
+}
+
+/// The nearest f32.
+#[expect(clippy::cast_possible_truncation, reason = "rounding is what is wanted")]
+pub(crate) fn narrow(value: f64) -> f32 {
+    value as f32
+}
+
+/// A table, and its elements by the reference.
+pub(crate) struct Fixture {
+    pub(crate) encoded: EncodedTable,
+    reference: Vec<f64>,
+}
+
+impl Fixture {
+    /// Rows of values in -1..1; rows differ in size by powers of ten, as those of real tables do.
+    pub(crate) fn new(scheme: &Scheme, rows: usize, dim: usize) -> Self {
+        let mut values = values(rows * dim, (rows * 8192 + dim) as u64);
+        for (row, values) in values.chunks_mut(dim).enumerate() {
+            let size = [1.0, 0.01, 30.0][row % 3];
+            values.iter_mut().for_each(|value| *value *= size);
+        }
+        Self::of(&format!("t{rows}x{dim}"), &values, dim, scheme)
+    }
+
+    /// A table of these values.
+    pub(crate) fn of(name: &str, values: &[f32], dim: usize, scheme: &Scheme) -> Self {
+        let (encoded, _) = EncodedTable::encode(name, values, dim, scheme).expect("these values can be encoded");
+        Self::from_encoded(encoded)
+    }
+
+    pub(crate) fn from_encoded(encoded: EncodedTable) -> Self {
+        let shape = encoded.spec().shape();
+        let places = (0..shape.rows()).flat_map(|row| (0..shape.dim()).map(move |column| (row, column)));
+        let reference = places.map(|(row, column)| encoded.reference(row, column)).collect();
+        Self { encoded, reference }
+    }
+
+    pub(crate) fn rows(&self) -> u32 {
+        self.encoded.spec().shape().rows()
+    }
+
+    pub(crate) fn dim(&self) -> usize {
+        self.encoded.spec().shape().dim() as usize
+    }
+
+    /// A row by the reference.
+    pub(crate) fn row(&self, row: u32) -> &[f64] {
+        &self.reference[row as usize * self.dim()..][..self.dim()]
+    }
+
+    /// Says where a row is not what the reference says: as f32 to the bit, or within what the scheme rounds.
+    pub(crate) fn compare(&self, row: u32, got: &[f32]) -> Result<(), String> {
+        let want = self.row(row);
+        let slack = rounding(self.encoded.spec().scheme(), want);
+        assert_eq!(got.len(), want.len(), "columns of a row");
+        for (column, (&got, &want)) in got.iter().zip(want).enumerate() {
+            let same = if slack == 0.0 {
+                got.to_bits() == narrow(want).to_bits()
+            } else {
+                (f64::from(got) - want).abs() <= slack
+            };
+            if !same {
+                let scheme = self.encoded.spec().scheme();
+                return Err(format!("{scheme}: row {row}, column {column} is {got:e}, not {want:e} (+- {slack:e})"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How far from the f64 reference an f32 answer may be; 0 where it must be the reference rounded to f32.
+///
+/// - f32 and f16: a stored value is an f32, so nothing is rounded.
+/// - Symmetric int8: `c * s` has at most 8 + 24 significant bits, so the reference is exact and one multiplication rounds it
+///   as the conversion to f32 does.
+/// - Affine int8: `c * s + b` rounds twice, each time by at most `2^-24` of the result: `2^-24 (|c s| + |c s + b|)`, or less
+///   where it is fused. A group of values in `lo..hi` has `|c s| <= 128 (hi - lo) / 255`, so both terms are at most
+///   `1.01 m` of its largest magnitude `m`: `2^-24 * 2.02 m`, and the largest stored magnitude is `m` but for half a step,
+///   `m / 255`. 2.1 covers that too.
+fn rounding(scheme: &Scheme, row: &[f64]) -> f64 {
+    if scheme.to_string().contains("affine") {
+        row.iter().fold(0.0, |largest: f64, value| largest.max(value.abs())) * 2.1 * 2f64.powi(-24)
+    } else {
+        0.0
+    }
+}
+
+/// A large table that repeats the rows of a small one, in an order that no shard or chunk has: it takes no memory.
+pub(crate) struct Repeated<'a> {
+    name: String,
+    base: &'a EncodedTable,
+    spec: TableSpec,
+}
+
+impl<'a> Repeated<'a> {
+    pub(crate) fn new(name: &str, base: &'a EncodedTable, rows: u64) -> Self {
+        let shape = Shape::new(rows, u64::from(base.spec().shape().dim())).expect("a shape");
+        let spec = base.spec().scheme().spec(shape).expect("the base has such rows");
+        Self { name: name.to_owned(), base, spec }
+    }
+
+    /// The row of the small table that `row` repeats.
+    pub(crate) fn base_row(&self, row: u32) -> u32 {
+        let rows = u64::from(self.base.spec().shape().rows());
+        u32::try_from(hash(u64::from(row)) % rows).expect("a row number")
+    }
+}
+
+impl TableSource for Repeated<'_> {
+    fn spec(&self) -> &TableSpec {
+        &self.spec
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    async fn read_part(&self, part: usize, offset: u64, out: &mut [u8]) -> Result<(), SourceError> {
+        let width = usize::try_from(Part::row_bytes(&self.spec.parts()[part])).expect("a row's bytes");
+        let stored = self.base.parts().nth(part).expect("a part");
+        let mut at = usize::try_from(offset).expect("a 64-bit machine");
+        let mut out = out;
+        while !out.is_empty() {
+            let (row, skip) = (u32::try_from(at / width).expect("a row number"), at % width);
+            let length = (width - skip).min(out.len());
+            let (head, rest) = out.split_at_mut(length);
+            head.copy_from_slice(&stored[self.base_row(row) as usize * width + skip..][..length]);
+            (out, at) = (rest, at + length);
+        }
+        Ok(())
+    }
+}

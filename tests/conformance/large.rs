@@ -1,0 +1,194 @@
+//! A08: tables larger than one binding, and than the device.
+
+use gatherum::{
+    Bytes, EncodedTable, Engine, IdPolicy, OutputDtype, Placement, Scheme, Shape, Table, TableError, TableSource, wgpu,
+};
+
+use crate::{
+    backend::Backend,
+    case::{Case, Stamp},
+    fixture::{Fixture, Repeated},
+    lookup::{Answer, Batch, Lookup, Way, same},
+};
+
+pub(crate) const CASES: &[Case] = &[
+    Case { name: "a08_the_265_mb_table", operation: "gather", stamp: Stamp::Backends(a08_the_265_mb_table) },
+    Case { name: "a08_many_shards", operation: "gather", stamp: Stamp::DeviceSchemes(a08_many_shards) },
+    Case { name: "a08_too_large", operation: "load", stamp: Stamp::Backends(a08_too_large) },
+    Case { name: "a08_a_row_over_the_binding", operation: "load", stamp: Stamp::Devices(a08_a_row_over_the_binding) },
+];
+
+const MIB: u64 = 1 << 20;
+
+/// Looks `ids` up in a table of repeated rows and compares every bit with the rows of the small table.
+fn check(engine: &Engine, table: &Table, source: &Repeated<'_>, base: &Rows, ids: Vec<u32>, lookup: Lookup) {
+    let rows: Vec<u32> = ids.iter().map(|id| source.base_row(*id)).collect();
+    let answer = lookup.run(engine, table, &Batch::U32(ids), IdPolicy::Error).expect("an answer");
+    let want = base.answer(&rows, lookup.dtype);
+    same(&answer, &want, base.dim, &format!("{lookup:?} in {table:?}"));
+}
+
+/// All rows of a small table: as the host backend gives them, and as the reference says.
+struct Rows {
+    f32s: Answer,
+    halves: Answer,
+    dim: usize,
+}
+
+impl Rows {
+    fn new(base: &EncodedTable) -> Self {
+        let engine = Engine::host();
+        let table = engine.load_blocking(base).expect("the host takes it");
+        let (rows, dim) = (base.spec().shape().rows(), base.spec().shape().dim() as usize);
+        let f32s = Lookup::HOST_F32
+            .run(&engine, &table, &Batch::U32((0..rows).collect()), IdPolicy::Error)
+            .expect("an answer");
+        let fixture = Fixture::from_encoded(base.clone());
+        for (row, values) in (0..).zip(f32s.f32s().chunks_exact(dim)) {
+            fixture.compare(row, values).unwrap_or_else(|error| panic!("{error}"));
+        }
+        Self { halves: f32s.halved(), f32s, dim }
+    }
+
+    fn answer(&self, rows: &[u32], dtype: OutputDtype) -> Answer {
+        let all = if dtype == OutputDtype::F32 { &self.f32s } else { &self.halves };
+        let bits = rows.iter().flat_map(|row| &all.bits[*row as usize * self.dim..][..self.dim]);
+        Answer { bits: bits.copied().collect(), bad: all.bad }
+    }
+}
+
+/// First and last row of each shard, and some of their neighbours.
+fn edges(placement: &Placement) -> Vec<u32> {
+    let edges = placement.shards().iter().flat_map(|shard| {
+        let last = shard.first_row + shard.rows - 1;
+        [shard.first_row, last, shard.first_row + shard.rows / 2, last.saturating_sub(1), shard.first_row + 1]
+    });
+    // The order of the ids is none that shards have.
+    let mut ids: Vec<u32> = edges.filter(|row| *row < u32::MAX).collect();
+    let middle = ids.len() / 2;
+    ids.rotate_left(middle);
+    ids
+}
+
+/// The table that other libraries panic at, on a device that binds 128 MiB.
+fn a08_the_265_mb_table(backend: &Backend) {
+    let scheme: Scheme = "f32".parse().expect("a scheme");
+    let base = Fixture::new(&scheme, 127, 1280).encoded;
+    let source = Repeated::new("large", &base, 51_865);
+    assert_eq!(source.spec().bytes(), Bytes(265_548_800));
+    let placement = Placement::plan(source.spec(), Bytes(128 * MIB)).expect("a placement");
+    assert_eq!(placement.shards().len(), 2);
+    let engine = match backend.is_host() {
+        true => Engine::host(),
+        false => {
+            // The default limits bind 128 MiB.
+            let (device, queue) = backend.device(wgpu::Limits::default());
+            Engine::with_device(device, queue).expect("an engine on default limits")
+        }
+    };
+    let table = engine.load_blocking(&source).expect("it is split");
+    assert_eq!(table.shards(), if backend.is_host() { 1 } else { 2 });
+    assert_eq!(engine.memory().live_at("table.large"), placement.bytes());
+    let rows = Rows::new(&base);
+    for lookup in Lookup::all(backend) {
+        check(&engine, &table, &source, &rows, edges(&placement), lookup);
+    }
+}
+
+/// More shards than a pass binds, whose rows are of every kind that kernels tell apart.
+fn a08_many_shards(scheme: &Scheme, backend: &Backend) {
+    let engine = backend.narrow(16 * MIB, 64 * MIB);
+    for dim in [64, 63] {
+        let base = Fixture::new(scheme, 127, dim).encoded;
+        let row = base.spec().row_bytes();
+        // A prime number over six shards, so that the last one is short.
+        let source = Repeated::new("many", &base, (6 * 16 * MIB / row + 1000) | 1);
+        let placement = Placement::plan(source.spec(), Bytes(16 * MIB)).expect("a placement");
+        assert_eq!(placement.shards().len(), 7, "two passes");
+        let table = engine.load_blocking(&source).expect("it is split");
+        assert_eq!(table.shards(), 7);
+        let rows = Rows::new(&base);
+        let mut ids = edges(&placement);
+        let count = source.spec().shape().rows();
+        ids.extend((0..2000).map(|at| at * 7919 % count));
+        for dtype in [OutputDtype::F32, OutputDtype::F16] {
+            for way in [Way::Host, Way::Recorded { offset: 272 }, Way::Recorded { offset: 276 }] {
+                check(&engine, &table, &source, &rows, ids.clone(), Lookup { way, dtype });
+            }
+        }
+        bad_ids_are_counted_once(&engine, &table, &source, &rows);
+    }
+}
+
+/// Each pass sees every id; one of them answers for the bad ones.
+fn bad_ids_are_counted_once(engine: &Engine, table: &Table, source: &Repeated<'_>, rows: &Rows) {
+    let count = source.spec().shape().rows();
+    let batch = Batch::U32(vec![count - 1, count, 0, u32::MAX, 1]);
+    for dtype in [OutputDtype::F32, OutputDtype::F16] {
+        let lookup = Lookup { way: Way::Recorded { offset: 272 }, dtype };
+        let answer = lookup.run(engine, table, &batch, IdPolicy::Zero).expect("an answer");
+        assert_eq!((answer.bad.count, answer.bad.first), (2, Some(1)));
+        let good = rows.answer(&[count - 1, 0, 1].map(|row| source.base_row(row)), dtype);
+        let dim = rows.dim;
+        assert_eq!(answer.bits[..dim], good.bits[..dim]);
+        assert!(answer.bits[dim..2 * dim].iter().all(|bits| *bits == 0));
+        assert_eq!(answer.bits[2 * dim..3 * dim], good.bits[dim..2 * dim]);
+        assert!(answer.bits[3 * dim..4 * dim].iter().all(|bits| *bits == 0));
+        assert_eq!(answer.bits[4 * dim..], good.bits[2 * dim..]);
+    }
+}
+
+/// Over the budget: refused with the numbers, before a byte of the source is read or of the device taken.
+fn a08_too_large(backend: &Backend) {
+    let budget = Bytes(10 * MIB);
+    let engine = backend.builder().memory_budget(budget).build_blocking().expect("an engine");
+    let scheme: Scheme = "int8".parse().expect("a scheme");
+    let base = Fixture::new(&scheme, 3, 128).encoded;
+    let kept = engine.load_blocking(&base).expect("a small one fits");
+    let before = engine.memory();
+    let source = Unread(Repeated::new("huge", &base, 100_000_000));
+    let error = engine.load_blocking(&source).expect_err("13 GB do not fit 10 MiB");
+    let TableError::OverBudget(error) = error else { panic!("{error}") };
+    let needed = source.spec().bytes();
+    let most = if backend.is_host() { needed } else { Bytes(backend.limits().max_storage_buffer_binding_size) };
+    assert!(error.needed >= needed, "{error}");
+    assert_eq!((error.budget, error.live), (budget, before.live));
+    assert!(error.largest <= most && error.largest.0 >= 16 * MIB, "{error}");
+    assert!(error.to_string().contains(&format!("{:#}", error.needed)), "{error}");
+    assert_eq!(engine.memory(), before, "a refusal changes nothing");
+    drop(kept);
+}
+
+/// A source that must not be read.
+struct Unread<'a>(Repeated<'a>);
+
+impl TableSource for Unread<'_> {
+    fn spec(&self) -> &gatherum::TableSpec {
+        self.0.spec()
+    }
+
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    async fn read_part(&self, _part: usize, _offset: u64, _out: &mut [u8]) -> Result<(), gatherum::SourceError> {
+        panic!("a table that is refused is not read")
+    }
+}
+
+/// The longest row there may be fits the least binding; where one did not, it would be told apart from a table that is large.
+fn a08_a_row_over_the_binding(backend: &Backend) {
+    let engine = backend.narrow(16 * MIB, 16 * MIB);
+    let scheme: Scheme = "f32".parse().expect("a scheme");
+    let dim = u64::from(gatherum::MAX_DIM);
+    let spec = scheme.spec(Shape::new(1, dim).expect("a shape")).expect("a spec");
+    assert!(spec.row_bytes() <= 16 * MIB);
+    let base = Fixture::new(&scheme, 3, gatherum::MAX_DIM as usize);
+    let source = Repeated::new("long rows", &base.encoded, 9);
+    let table = engine.load_blocking(&source).expect("rows of 4 MiB");
+    assert_eq!(table.shards(), 3);
+    let rows = Rows::new(&base.encoded);
+    for dtype in [OutputDtype::F32, OutputDtype::F16] {
+        check(&engine, &table, &source, &rows, vec![8, 0, 3, 4, 2], Lookup { way: Way::Host, dtype });
+    }
+}

@@ -1,0 +1,58 @@
+//! One suite, stamped on every scheme, operation and backend: the same answers everywhere.
+//!
+//! A test is a case, a variant of a scheme and a backend: `a01_bad_ids::int8:affine::lavapipe`; in brackets before it
+//! stands the operation. Variants come from the registry of schemes, so a new scheme is tested by being there; backends
+//! come from the table in `backend.rs`: the host, and each adapter found. Cases that are not about schemes are stamped on
+//! backends alone.
+//!
+//! What a case believes is an f64 loop over the stored codes (`EncodedTable::reference`) and its own reading of ids and
+//! policies; no code of a backend judges that backend.
+//!
+//! ```text
+//! GATHERUM_TEST_ADAPTERS=lavapipe,swiftshader,gl   adapters that must be there: one that is not is a failed test
+//! GATHERUM_TEST_ADAPTERS=gpu                       the first adapter that is no software
+//! (not set)                                        adapters that are not there are ignored, visibly
+//! ```
+
+mod backend;
+mod bits;
+mod case;
+mod child;
+mod devices;
+mod fixture;
+mod ids;
+mod large;
+mod ledger;
+mod lookup;
+mod loss;
+mod random;
+mod shapes;
+mod values;
+
+use std::process::ExitCode;
+
+use case::Case;
+use libtest_mimic::Arguments;
+
+/// Every case of the suite.
+const CASES: &[&[Case]] = &[
+    ids::CASES,
+    shapes::CASES,
+    large::CASES,
+    values::CASES,
+    bits::CASES,
+    ledger::CASES,
+    child::CASES,
+    devices::CASES,
+    loss::CASES,
+    random::CASES,
+];
+
+fn main() -> ExitCode {
+    if let Some(code) = child::run() {
+        return code;
+    }
+    let arguments = Arguments::from_args();
+    let trials = case::trials(CASES.iter().copied().flatten());
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
