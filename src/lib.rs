@@ -41,7 +41,7 @@
 //! IEEE 754 says give the same bits; the tests compare the host, lavapipe, SwiftShader and GL.
 
 mod engine;
-pub mod error;
+mod error;
 mod gpu;
 mod host;
 #[cfg(feature = "files")]
