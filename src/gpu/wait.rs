@@ -8,6 +8,7 @@ mod native {
     use std::{
         panic::{AssertUnwindSafe, catch_unwind},
         sync::{OnceLock, mpsc},
+        thread::JoinHandle,
     };
 
     use futures_channel::oneshot;
@@ -18,7 +19,27 @@ mod native {
     #[derive(Debug)]
     pub(crate) struct Waiter {
         device: wgpu::Device,
-        thread: OnceLock<Option<mpsc::Sender<Request>>>,
+        thread: OnceLock<Option<Poller>>,
+    }
+
+    /// The thread, which ends before this is gone: a device let go on another thread while the process exits meets a driver
+    /// that has been taken down already (Mesa crashes then).
+    #[derive(Debug)]
+    struct Poller {
+        requests: Option<mpsc::Sender<Request>>,
+        thread: Option<JoinHandle<()>>,
+    }
+
+    impl Drop for Poller {
+        fn drop(&mut self) {
+            drop(self.requests.take());
+            if let Some(thread) =
+                self.thread.take().filter(|thread| thread.thread().id() != std::thread::current().id())
+            {
+                // It catches panics of the driver; one of any other kind has been reported where it was.
+                let _ = thread.join();
+            }
+        }
     }
 
     impl Waiter {
@@ -31,15 +52,15 @@ mod native {
             let (answer, answered) = oneshot::channel();
             let request = (submission, answer);
             match self.thread.get_or_init(|| start(self.device.clone())) {
-                Some(thread) => drop(thread.send(request)),
+                Some(Poller { requests: Some(requests), .. }) => drop(requests.send(request)),
                 // No thread to be had: poll here.
-                None => answer_one(&self.device, request),
+                _ => answer_one(&self.device, request),
             }
             answered.await.unwrap_or_else(|_| Err("the polling thread ended".to_owned()))
         }
     }
 
-    fn start(device: wgpu::Device) -> Option<mpsc::Sender<Request>> {
+    fn start(device: wgpu::Device) -> Option<Poller> {
         let (requests, queue) = mpsc::channel::<Request>();
         let run = move || {
             // Ends when the engine, which holds the sender, is dropped.
@@ -47,7 +68,8 @@ mod native {
                 answer_one(&device, request);
             }
         };
-        std::thread::Builder::new().name("gatherum-poll".to_owned()).spawn(run).ok().map(|_| requests)
+        let thread = std::thread::Builder::new().name("gatherum-poll".to_owned()).spawn(run).ok()?;
+        Some(Poller { requests: Some(requests), thread: Some(thread) })
     }
 
     fn answer_one(device: &wgpu::Device, (submission, answer): Request) {
