@@ -1,7 +1,5 @@
 //! What the README says of the code, compared with the code.
 
-#![expect(missing_docs, reason = "a test")]
-
 use gatherum::Scheme;
 
 #[test]
