@@ -66,7 +66,7 @@ fn a17_handlers(backend: &Backend) {
     lent.set_device_lost_callback(move |_, _| {
         heard_losses.fetch_add(1, Ordering::SeqCst);
     });
-    let engine = Engine::with_device(lent.clone(), queue).expect("an engine");
+    let engine = Engine::with_device(lent.clone(), queue.clone()).expect("an engine");
     let fixture = Fixture::new(&int8(), 19, 21);
     let table = engine.load_blocking(&fixture.encoded).expect("the table fits");
     verify(backend, &engine, &table, &fixture, &Batch::U32(vec![18, 0, 19]), IdPolicy::Zero);
@@ -82,6 +82,8 @@ fn a17_handlers(backend: &Backend) {
     // On a device that is gone, waiting may fail; the callback is what matters.
     let _ = lent.poll(wgpu::PollType::wait_indefinitely());
     assert_eq!(losses.load(Ordering::SeqCst), 1, "the caller's handler hears of the loss");
+    // wgpu tells of a loss through the queue.
+    drop(queue);
 }
 
 /// Calls leave the caller's error scopes as they were, with nothing of the library's in them.
@@ -186,8 +188,8 @@ fn a17_dropped_futures(backend: &Backend) {
     let engine = backend.fresh();
     let fixture = Fixture::new(&int8(), 19, 21);
     let table = engine.load_blocking(&fixture.encoded).expect("the table fits");
-    let ids: Vec<u32> = (0..5000).map(|at| at % 19).collect();
-    for polls in 1..12 {
+    let ids: Vec<u32> = (0..2000).map(|at| at % 19).collect();
+    for polls in 1..5 {
         let mut future = Box::pin(table.gather(&ids, IdPolicy::Error));
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         for _ in 0..polls {
@@ -196,7 +198,8 @@ fn a17_dropped_futures(backend: &Backend) {
             }
         }
         drop(future);
-        verify(backend, &engine, &table, &fixture, &Batch::U32(vec![18, 0, 3]), IdPolicy::Error);
+        // As large, so that the same buffers serve.
+        verify(backend, &engine, &table, &fixture, &Batch::U32(ids.clone()), IdPolicy::Error);
     }
     drop(table);
     engine.trim();
