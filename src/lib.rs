@@ -1,4 +1,44 @@
 //! Embedding tables on any GPU, in a tenth of the memory.
+//!
+//! Gatherum compresses embedding tables, places them on a device by [`wgpu`] or on the host, and looks rows up in them where
+//! they are, without expanding the table.
+//!
+//! - A [`Scheme`] says how rows are stored, and takes its string form everywhere: `"int8:group=32"`.
+//! - [`EncodedTable::encode`] or an [`Encoder`] makes a table from rows, and tells what it cost. Module `io` (feature `files`)
+//!   reads rows from safetensors, NumPy and word-vector files, and writes and reads tables.
+//! - An [`Engine`] is a device or the host. [`Engine::load`] places a table there; [`Table::gather`] looks rows up,
+//!   [`Table::gather_buffer`] leaves them on the device, [`Table::encode_gather`] records into an encoder of the caller's.
+//! - [`Engine::memory`] tells, to the byte, where the memory went; [`EngineBuilder::memory_budget`] bounds it.
+//!
+//! ```
+//! use gatherum::{EncodedTable, Engine, IdPolicy, Scheme};
+//! # pollster::block_on(async {
+//! let rows: Vec<f32> = (0..1000 * 64).map(|i| (i as f32).sin()).collect();
+//! let scheme: Scheme = "int8".parse()?;
+//! let (encoded, report) = EncodedTable::encode("waves", &rows, 64, &scheme)?;
+//! assert!(report.share() < 0.27);
+//!
+//! let engine = Engine::new().await?;
+//! let table = engine.load(&encoded).await?;
+//! let found = table.gather(&[3_u64, 999], IdPolicy::Error).await?;
+//! assert!((found.values[0] - rows[3 * 64]).abs() < 0.01);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # }).unwrap();
+//! ```
+//!
+//! # Features
+//!
+//! `files` (default): module `io`. `cli`: the command `gatherum`.
+//!
+//! # Ids
+//!
+//! Every kernel compares an id with the number of rows before it makes an address of it. What an id outside of the table does
+//! is the [`IdPolicy`]'s to say; it never reads another row.
+//!
+//! # Same bits
+//!
+//! Decoding is one f32 multiplication and at most one addition after it, so the host and every adapter that rounds them as
+//! IEEE 754 says give the same bits; the tests compare the host, lavapipe, SwiftShader and GL.
 
 mod engine;
 pub mod error;
@@ -26,6 +66,11 @@ pub use source::{PartSink, RowSource, SliceSource, TableSource};
 pub use table::{EncodeReport, EncodedTable, Encoder, GatherStatus, OutputBuffer, Progress, RowBuffer, Rows, Table};
 pub use units::{Bytes, MAX_DIM, MAX_ROWS, Shape};
 pub use wgpu;
+
+/// The README's examples, which are tests.
+#[cfg(all(doctest, feature = "files"))]
+#[doc = include_str!("../README.md")]
+pub struct Readme;
 
 /// For this project's own tests.
 #[doc(hidden)]

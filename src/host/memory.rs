@@ -26,12 +26,12 @@ impl PartBytes {
     pub(super) fn zeroed(bytes: Bytes) -> Option<Self> {
         let length = usize::try_from(bytes.0).ok()?;
         #[cfg(target_os = "linux")]
-        if bytes.0 >= HUGE {
-            if let Ok(memory) = memmap2::MmapMut::map_anon(length) {
-                // A system without huge pages refuses; the pages serve all the same.
-                let _ = memory.advise(memmap2::Advice::HugePage);
-                return Some(Self::Huge(memory));
-            }
+        if bytes.0 >= HUGE
+            && let Ok(memory) = memmap2::MmapMut::map_anon(length)
+        {
+            // A system without huge pages refuses; the pages serve all the same.
+            let _ = memory.advise(memmap2::Advice::HugePage);
+            return Some(Self::Huge(memory));
         }
         let mut memory = Vec::new();
         memory.try_reserve_exact(length).ok()?;

@@ -309,3 +309,27 @@ fn quantise(values: &[f32], step: Step, least: f32, codes: &mut [u8]) {
         *code = (steps + ROUND).to_bits().to_le_bytes()[0];
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The baseline and the widest instruction set at hand: the same codes and steps.
+    #[test]
+    fn a11_instruction_sets_agree_on_codes() {
+        let values: Vec<f32> = (0..50 * 101).map(|value| (value as f32 * 0.37).sin() * value as f32).collect();
+        for group in [101, 32] {
+            let made = |wide: bool| {
+                let [mut codes, mut steps] = [vec![0; values.len()], vec![0; 50 * 101_usize.div_ceil(group) * 8]];
+                let encode = Encode::<true> { dim: 101, group, values: &values, codes: &mut codes, steps: &mut steps };
+                if wide {
+                    Arch::new().dispatch(encode);
+                } else {
+                    encode.with_simd(pulp::Scalar::new());
+                }
+                (codes, steps)
+            };
+            assert!(made(true) == made(false), "groups of {group}");
+        }
+    }
+}

@@ -86,3 +86,40 @@ impl<D: DecodeRow> WithSimd for Decode<'_, D> {
 pub(super) fn touch(bytes: &[u8]) -> u8 {
     bytes.iter().step_by(64).chain(bytes.last()).fold(0, |read, byte| read | byte)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The baseline and the widest instruction set at hand: the same bits.
+    #[test]
+    fn a11_instruction_sets_agree() {
+        struct Halved(Vec<f32>);
+        impl DecodeRow for Halved {
+            #[inline(always)]
+            fn decode_row(&self, row: usize, out: &mut [f32]) {
+                let dim = out.len();
+                for (out, value) in out.iter_mut().zip(&self.0[row * dim..]) {
+                    *out = value * 0.3 + 0.7;
+                }
+            }
+        }
+        let decoder = Halved((0..100 * 37).map(|value| value as f32 * 0.1).collect());
+        let rows: Vec<u32> = (0..100).chain([NO_ROW, 3, NO_ROW]).collect();
+        let [mut wide, mut narrow] = [(); 2].map(|()| vec![f32::NAN; rows.len() * 37]);
+        decode_rows(&decoder, 37, &rows, &mut wide);
+        Decode { decoder: &decoder, dim: 37, rows: &rows, out: &mut narrow }.with_simd(pulp::Scalar::new());
+        assert!(wide.iter().zip(&narrow).all(|(wide, narrow)| wide.to_bits() == narrow.to_bits()));
+        assert!(wide[100 * 37..101 * 37].iter().all(|value| value.to_bits() == 0));
+        assert_eq!(wide[101 * 37..102 * 37], wide[3 * 37..4 * 37]);
+    }
+
+    #[test]
+    fn folds_do_not_lose_the_rest() {
+        for length in 0..40 {
+            let values: Vec<f32> = (0..length).map(|value| value as f32).collect();
+            let sum = |a: f32, b: f32| a + b;
+            assert_eq!(fold(&values, 0.0, sum, sum), (0..length).sum::<i32>() as f32);
+        }
+    }
+}

@@ -13,3 +13,6 @@ pub use encoded::EncodedTable;
 pub use report::EncodeReport;
 pub use resident::Table;
 pub use rows::{GatherStatus, OutputBuffer, RowBuffer, Rows};
+
+#[cfg(test)]
+mod tests;

@@ -17,7 +17,11 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, backend: &BackendArgs, out: &mut dyn Write) -> Outcome {
     let adapters = Engine::adapters_blocking();
     let host = Engine::host().backend().clone();
-    let auto = Engine::builder().backend(BackendChoice::Auto).build_blocking()?.backend().clone();
+    // Its warning that there is no GPU is what the answer says anyway.
+    let quiet = tracing::subscriber::NoSubscriber::new();
+    let auto =
+        tracing::subscriber::with_default(quiet, || Engine::builder().backend(BackendChoice::Auto).build_blocking())?;
+    let auto = auto.backend().clone();
     // What the options or the environment choose: told where it is something else, and an error where it is not there.
     let chosen = match backend.choice() {
         BackendChoice::Auto => auto.clone(),
@@ -37,7 +41,7 @@ pub(crate) fn run(args: &Args, backend: &BackendArgs, out: &mut dyn Write) -> Ou
         writeln!(out, "{number}  {}", adapter.backend)?;
         writeln!(out, "   engine    {}", verdict(adapter, &auto))?;
         writeln!(out, "   limits    {}", limits_text(&adapter.limits))?;
-        writeln!(out, "   features  {}", features(adapter).join(" "))?;
+        writeln!(out, "   features  {}", features_text(adapter))?;
     }
     writeln!(out, "-  {host}")?;
     let taken = if host == auto { "taken by auto: there is no GPU that it takes" } else { "taken by --backend host" };
@@ -63,6 +67,14 @@ fn verdict(adapter: &AdapterReport, auto: &BackendInfo) -> String {
 /// The features that the adapter has, none of which the kernels need.
 fn features(adapter: &AdapterReport) -> Vec<&'static str> {
     adapter.features.iter_names().map(|(name, _)| name).collect()
+}
+
+/// Those that have to do with computing, and how many others there are.
+fn features_text(adapter: &AdapterReport) -> String {
+    const COMPUTING: [&str; 5] = ["SHADER_", "SUBGROUP", "TIMESTAMP_QUERY", "MAPPABLE", "IMMEDIATES"];
+    let (computing, others): (Vec<_>, Vec<_>) =
+        features(adapter).into_iter().partition(|name| COMPUTING.iter().any(|start| name.starts_with(start)));
+    format!("{}; {} others, which --json lists", computing.join(" "), others.len())
 }
 
 /// The limits that the kernels meet, as wgpu spells them.

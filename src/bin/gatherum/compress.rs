@@ -53,7 +53,7 @@ pub(crate) fn schemes_help() -> String {
 }
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
-    let scheme: Scheme = args.scheme.parse()?;
+    let scheme = input::parse_scheme(&args.scheme)?;
     refuse_own_input(args)?;
     let start = Instant::now();
     let mut input = input::open_rows(&args.input, &args.choice.options())?;

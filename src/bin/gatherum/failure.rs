@@ -1,13 +1,14 @@
 //! What went wrong, what to do next, and the exit code for scripts.
 
 use std::{
+    fmt,
     io::{self, ErrorKind, Write},
     path::Path,
     process::ExitCode,
 };
 
 use gatherum::{
-    DeviceError, EncodeError, EngineError, GatherError, OverBudget, SchemeError, SourceError, TableError, io::FileError,
+    DeviceError, EncodeError, EngineError, GatherError, OverBudget, SourceError, TableError, io::FileError,
 };
 
 pub(crate) type Outcome<T = ()> = Result<T, Failure>;
@@ -72,9 +73,16 @@ impl Failure {
     pub(crate) fn tell(&self) -> ExitCode {
         if self.exit != Exit::PipeClosed {
             // With standard error gone too, the code is all that is left to say.
-            let _ = writeln!(io::stderr(), "error: {}\nnext step: {}", one_line(&self.what), self.next);
+            let _ = writeln!(io::stderr(), "error: {self}\nnext step: {}", self.next);
         }
         ExitCode::from(self.exit as u8)
+    }
+}
+
+/// What went wrong, without the next step.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&one_line(&self.what))
     }
 }
 
@@ -149,12 +157,6 @@ impl From<EncodeError> for Failure {
             }
             _ => Self::new(Exit::Input, error.to_string(), "check the table's shape"),
         }
-    }
-}
-
-impl From<SchemeError> for Failure {
-    fn from(error: SchemeError) -> Self {
-        Self::new(Exit::Usage, error.to_string(), "see the schemes that `gatherum compress --help` lists")
     }
 }
 

@@ -76,7 +76,7 @@ impl TableArgs {
 
     /// Reads plain rows as f32.
     fn encode(&self, mut input: Input, engine: &Engine) -> Outcome<(EncodedTable, Option<Vocabulary>)> {
-        let scheme: Scheme = "f32".parse()?;
+        let scheme = parse_scheme("f32")?;
         let needed = scheme.spec(input.rows.shape()).map_err(about(&self.table))?.bytes();
         // Refused before it is read, not after.
         if let Some(budget) = engine.memory().budget.filter(|budget| *budget < needed) {
@@ -123,6 +123,14 @@ impl Loaded {
             Failure::new(Exit::NotThere, what, next)
         })
     }
+}
+
+/// What `--scheme` says.
+pub(crate) fn parse_scheme(text: &str) -> Outcome<Scheme> {
+    text.parse().map_err(|error| {
+        let next = "see the schemes that `gatherum compress --help` lists";
+        Failure::new(Exit::Usage, format!("--scheme {text}: {error}"), next)
+    })
 }
 
 /// Opens a file of rows; text files are read once for that.

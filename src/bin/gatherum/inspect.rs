@@ -94,9 +94,9 @@ fn table_text(
     writeln!(out, "scheme  {}", spec.scheme())?;
     writeln!(out, "shape   {}", spec.shape())?;
     for part in spec.parts() {
-        let shape = format!("{:?}", part.shape());
-        let bytes = format!("{:#}", part.bytes());
-        writeln!(out, "part    {:8} {:4} {shape:20} {bytes:>16}  {}", part.name(), part.dtype(), checksum(file, part))?;
+        let (dtype, shape, bytes) = (part.dtype().to_string(), format!("{:?}", part.shape()), part.bytes());
+        let (name, bytes, sum) = (part.name(), format!("{bytes:#}"), checksum(file, part));
+        writeln!(out, "part    {name:8} {dtype:4} {shape:16} {bytes:>14}  {sum}")?;
     }
     writeln!(out, "words   {}", words.map_or_else(|| "none".to_owned(), |words| words.len().to_string()))?;
     let f32_bytes = spec.shape().f32_bytes();

@@ -21,7 +21,7 @@ const BLOCK_VALUES: usize = 1 << 21;
 /// What the demo runs on.
 pub(super) struct Backends {
     pub(super) engines: Vec<Engine>,
-    /// Adapters that gave no engine, and why.
+    /// What was left out, and why: adapters that gave no engine, tables that one does not hold.
     pub(super) skipped: Vec<String>,
 }
 
@@ -49,8 +49,8 @@ impl Backends {
 /// A scheme's figures.
 pub(super) struct Measured {
     pub(super) report: EncodeReport,
-    /// In the order of the backends.
-    pub(super) on: Vec<OnBackend>,
+    /// In the order of the backends; `None` where one could not do it.
+    pub(super) on: Vec<Option<OnBackend>>,
 }
 
 pub(super) struct OnBackend {
@@ -66,17 +66,24 @@ impl Measured {
         Self { report, on: Vec::new() }
     }
 
-    /// Measures the table on one backend more.
-    pub(super) fn add(&mut self, engine: &Engine, table: &EncodedTable, found: Option<&Found>) -> Outcome {
-        let table = load(engine, table)?;
-        let wordsim = found.map(|found| found.evaluate(&table)).transpose()?.flatten();
-        self.on.push(OnBackend { hash: hash(&table)?, wordsim, lookups_per_second: speed(&table)? });
-        Ok(())
+    pub(super) fn wordsim(&self) -> Option<f64> {
+        self.on.iter().flatten().next()?.wordsim
     }
 
-    /// Whether all rows are the same on all backends, bit by bit.
-    pub(super) fn same_bits(&self) -> bool {
-        self.on.windows(2).all(|pair| pair[0].hash == pair[1].hash)
+    /// Whether all rows are the same on all backends, bit by bit; `None` where there is one backend only.
+    pub(super) fn same_bits(&self) -> Option<bool> {
+        let mut hashes = self.on.iter().flatten().map(|on| on.hash);
+        let first = hashes.next()?;
+        let mut same = hashes.map(|hash| hash == first).peekable();
+        same.peek().is_some().then(|| same.all(|same| same))
+    }
+}
+
+impl OnBackend {
+    pub(super) fn measure(engine: &Engine, table: &EncodedTable, found: Option<&Found>) -> Outcome<Self> {
+        let table = load(engine, table)?;
+        let wordsim = found.map(|found| found.evaluate(&table)).transpose()?.flatten();
+        Ok(Self { hash: hash(&table)?, wordsim, lookups_per_second: speed(&table)? })
     }
 }
 

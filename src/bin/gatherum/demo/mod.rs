@@ -12,12 +12,12 @@ use crate::{
     backend::BackendArgs,
     cosine::{self, Neighbor, Query},
     failure::{Exit, Failure, Outcome},
-    input::ChoiceArgs,
+    input::{self, ChoiceArgs},
     output,
     wordsim::Pairs,
 };
 use data::Data;
-use measure::{Backends, Measured};
+use measure::{Backends, Measured, OnBackend};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER)]
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args, backend: &BackendArgs, out: &mut dyn Write) -> Ou
         let what = format!("{}: a table of 0 rows has nothing to show", data.name());
         return Err(Failure::new(Exit::Input, what, "give a table with rows"));
     }
-    let backends = Backends::find(backend)?;
+    let mut backends = Backends::find(backend)?;
     let pairs = Pairs::wordsim_353();
     let found = data.words().map(|words| pairs.find(words)).filter(|found| found.len() > 1);
     let bar = output::progress("measuring", (schemes.len() * backends.engines.len()) as u64);
@@ -70,7 +70,15 @@ pub(crate) fn run(args: &Args, backend: &BackendArgs, out: &mut dyn Write) -> Ou
         let (table, report) = data.encode(scheme)?;
         let mut one = Measured::new(report);
         for engine in &backends.engines {
-            one.add(engine, &table, found.as_ref())?;
+            match OnBackend::measure(engine, &table, found.as_ref()) {
+                Ok(on) => one.on.push(Some(on)),
+                // One adapter may not hold what another does.
+                Err(failure) if backends.engines.len() > 1 => {
+                    backends.skipped.push(format!("{scheme} on {}: {failure}", engine.backend().name));
+                    one.on.push(None);
+                }
+                Err(failure) => return Err(failure),
+            }
             bar.inc(1);
         }
         measured.push(one);
@@ -88,7 +96,7 @@ fn schemes(args: &Args) -> Outcome<Vec<Scheme>> {
     } else {
         args.scheme.iter().map(String::as_str).collect()
     };
-    all.into_iter().map(|text| Ok(text.parse()?)).collect()
+    all.into_iter().map(input::parse_scheme).collect()
 }
 
 /// The nearest rows of some words, in the smallest of the tables.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{
     Neighbors,
     data::Data,
-    measure::{Backends, Measured},
+    measure::{Backends, Measured, OnBackend},
 };
 use crate::{
     failure::Outcome,
@@ -57,10 +57,11 @@ impl Report<'_> {
                 report.bytes_after.0.to_string(),
                 format!("{:.1} %", 100.0 * report.share()),
                 format!("{:.5}", report.relative_error),
-                one.on.first().and_then(|on| on.wordsim).map_or_else(|| "-".to_owned(), |value| format!("{value:.4}")),
-                if one.same_bits() { "yes" } else { "NO" }.to_owned(),
+                one.wordsim().map_or_else(|| "-".to_owned(), |value| format!("{value:.4}")),
+                one.same_bits().map_or("-", |same| if same { "yes" } else { "NO" }).to_owned(),
             ];
-            row.extend(one.on.iter().map(|on| output::short(on.lookups_per_second)));
+            let speed = |on: &OnBackend| output::short(on.lookups_per_second);
+            row.extend(one.on.iter().map(|on| on.as_ref().map_or_else(|| "-".to_owned(), speed)));
             table.add_row(row);
         }
         Ok(writeln!(out, "{}", table.trim_fmt())?)
@@ -105,6 +106,7 @@ impl Report<'_> {
             .engines
             .iter()
             .zip(&one.on)
+            .filter_map(|(engine, on)| Some((engine, on.as_ref()?)))
             .map(|(engine, on)| {
                 json!({
                     "backend": engine.backend().to_string(),
