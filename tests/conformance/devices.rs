@@ -14,7 +14,7 @@ use crate::{
     backend::Backend,
     case::{Case, Stamp},
     fixture::Fixture,
-    lookup::{Batch, device, filled, queue, read_back, verify},
+    lookup::{Batch, Lookup, device, filled, queue, read_back, verify},
 };
 
 pub(crate) const CASES: &[Case] = &[
@@ -40,7 +40,7 @@ fn a17_default_limits(scheme: &Scheme, backend: &Backend) {
     let engine = Engine::with_device(device, queue).expect("an engine on default limits");
     let fixture = Fixture::new(scheme, 19, 21);
     let table = engine.load_blocking(&fixture.encoded).expect("the table fits");
-    verify(backend, &engine, &table, &fixture, &Batch::I64(vec![18, 0, -1, 19, 4]), IdPolicy::Wrap);
+    verify(&Lookup::all(backend), &engine, &table, &fixture, &Batch::I64(vec![18, 0, -1, 19, 4]), IdPolicy::Wrap);
     assert!(Engine::required_features().is_empty());
 }
 
@@ -69,8 +69,8 @@ fn a17_handlers(backend: &Backend) {
     let engine = Engine::with_device(lent.clone(), queue.clone()).expect("an engine");
     let fixture = Fixture::new(&int8(), 19, 21);
     let table = engine.load_blocking(&fixture.encoded).expect("the table fits");
-    verify(backend, &engine, &table, &fixture, &Batch::U32(vec![18, 0, 19]), IdPolicy::Zero);
-    verify(backend, &engine, &table, &fixture, &Batch::U32(vec![18, 0, 19]), IdPolicy::Error);
+    verify(&Lookup::all(backend), &engine, &table, &fixture, &Batch::U32(vec![18, 0, 19]), IdPolicy::Zero);
+    verify(&Lookup::all(backend), &engine, &table, &fixture, &Batch::U32(vec![18, 0, 19]), IdPolicy::Error);
     assert_eq!(errors.load(Ordering::SeqCst), 0, "the library's work made no error of the caller's");
     mistake(&lent);
     assert_eq!(errors.load(Ordering::SeqCst), 1, "the caller's handler still hears the caller's mistakes");
@@ -93,8 +93,8 @@ fn a17_scopes(backend: &Backend) {
     let fixture = Fixture::new(&int8(), 19, 21);
     let work = || {
         let table = engine.load_blocking(&fixture.encoded).expect("the table fits");
-        verify(backend, &engine, &table, &fixture, &Batch::U32(vec![18, 0, 19]), IdPolicy::Zero);
-        verify(backend, &engine, &table, &fixture, &Batch::U32(vec![18, 0, 19]), IdPolicy::Error);
+        verify(&Lookup::all(backend), &engine, &table, &fixture, &Batch::U32(vec![18, 0, 19]), IdPolicy::Zero);
+        verify(&Lookup::all(backend), &engine, &table, &fixture, &Batch::U32(vec![18, 0, 19]), IdPolicy::Error);
     };
     let outer = lent.push_error_scope(wgpu::ErrorFilter::Validation);
     let inner = lent.push_error_scope(wgpu::ErrorFilter::Validation);
@@ -199,7 +199,7 @@ fn a17_dropped_futures(backend: &Backend) {
         }
         drop(future);
         // As large, so that the same buffers serve.
-        verify(backend, &engine, &table, &fixture, &Batch::U32(ids.clone()), IdPolicy::Error);
+        verify(&Lookup::all(backend), &engine, &table, &fixture, &Batch::U32(ids.clone()), IdPolicy::Error);
     }
     drop(table);
     engine.trim();
