@@ -37,6 +37,9 @@ impl Drop for Tracked {
     }
 }
 
+/// Sizes of pooled buffers are multiples of this, so that more of them serve again.
+pub(crate) const POOL_STEP: u64 = 256;
+
 impl Gpu {
     /// Makes a buffer of the reserved size. Errors of the device go to the scope that is open.
     pub(crate) fn buffer(&self, reservation: Reservation, label: &str, usage: wgpu::BufferUsages) -> Tracked {
@@ -49,10 +52,22 @@ impl Gpu {
         Tracked { buffer, _reservation: reservation }
     }
 
+    /// Enters all of `needs`, or none. What is only kept for reuse must not cost anybody an answer: it goes first.
+    pub(crate) fn reserve(&self, needs: Vec<Need>) -> Result<Vec<Reservation>, OverBudget> {
+        self.ledger.reserve(needs.clone()).or_else(|_| {
+            self.pool.clear();
+            self.ledger.reserve(needs)
+        })
+    }
+
+    fn reserve_one(&self, label: &str, category: Category, bytes: u64) -> Result<Reservation, OverBudget> {
+        let mut reserved = self.reserve(vec![Need::one(label, category, bytes)])?;
+        Ok(reserved.swap_remove(0))
+    }
+
     /// Makes a small buffer that holds `bytes`, a multiple of 4 of them.
     pub(crate) fn filled(&self, label: &str, usage: wgpu::BufferUsages, bytes: &[u8]) -> Result<Tracked, OverBudget> {
-        let need = Need::one(label, Category::Staging, bytes.len() as u64);
-        let reservation = self.ledger.reserve_one(need)?;
+        let reservation = self.reserve_one(label, Category::Staging, bytes.len() as u64)?;
         let buffer = self.device.create_buffer(&wgpu::BufferDescriptor {
             label: Some(label),
             size: bytes.len() as u64,
@@ -75,20 +90,12 @@ impl Gpu {
         usage: wgpu::BufferUsages,
         bytes: u64,
     ) -> Result<Pooled, PooledError> {
-        let size = round_up(bytes, 256);
+        let size = round_up(bytes, POOL_STEP);
         let kind = Kind { label, category, usage };
         if let Some(buffer) = self.pool.take(kind, size) {
             return Ok(Pooled { buffer: Some(buffer), kind, pool: self.pool.clone() });
         }
-        let need = || Need::one(label, category, size);
-        let reservation = match self.ledger.reserve_one(need()) {
-            Ok(reservation) => reservation,
-            Err(_) => {
-                // What is only kept for reuse must not cost anybody an answer.
-                self.pool.clear();
-                self.ledger.reserve_one(need())?
-            }
-        };
+        let reservation = self.reserve_one(label, category, size)?;
         let buffer = self.catch(label, size, || self.buffer(reservation, label, usage)).await?;
         Ok(Pooled { buffer: Some(buffer), kind, pool: self.pool.clone() })
     }

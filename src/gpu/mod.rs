@@ -8,6 +8,7 @@ mod params;
 mod pipeline;
 mod readback;
 mod roofline;
+mod scope;
 mod shard;
 mod wait;
 
@@ -17,7 +18,7 @@ use std::{
 };
 
 pub(crate) use adapter::{Found, find, judge, needed_limits, request};
-pub(crate) use buffer::{Pooled, Tracked};
+pub(crate) use buffer::{POOL_STEP, Pooled, Tracked};
 pub use compose::ComposedShader;
 pub(crate) use compose::composed_shaders;
 pub use gather::OutputDtype;
@@ -92,35 +93,6 @@ impl Gpu {
         match self.lost.get() {
             Some(reason) => Err(DeviceError::Lost { reason: reason.clone() }),
             None => Ok(()),
-        }
-    }
-
-    /// Does `work` with all errors of wgpu caught, and turns the first into a [`DeviceError`].
-    ///
-    /// The scopes are balanced on this thread before anything is awaited.
-    pub(crate) fn catch<T>(
-        &self,
-        what: &str,
-        bytes: u64,
-        work: impl FnOnce() -> T,
-    ) -> impl Future<Output = Result<T, DeviceError>> {
-        let filters = [wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Validation];
-        let scopes = filters.map(|filter| self.device.push_error_scope(filter));
-        let value = work();
-        // The last pushed is popped first.
-        let [internal, memory, validation] = scopes;
-        let errors = (validation.pop(), memory.pop(), internal.pop());
-        let what = what.to_owned();
-        async move {
-            let errors = [errors.0.await, errors.1.await, errors.2.await];
-            self.alive()?;
-            match errors.into_iter().flatten().next() {
-                None => Ok(value),
-                Some(wgpu::Error::OutOfMemory { .. }) => {
-                    Err(DeviceError::OutOfMemory { what, needed: crate::units::Bytes(bytes) })
-                }
-                Some(error) => Err(DeviceError::Refused(format!("{what}: {error}"))),
-            }
         }
     }
 

@@ -19,13 +19,14 @@ impl Gpu {
     ) -> Result<T, DeviceError> {
         self.alive()?;
         let (mapped, mapping) = oneshot::channel();
-        let submission = self
-            .catch("a submission", bytes, || {
-                let submission = self.queue.submit([encoder.finish()]);
-                staging.map_async(wgpu::MapMode::Read, ..bytes, move |result| drop(mapped.send(result)));
-                submission
-            })
-            .await?;
+        let submission = self.catch("a submission", bytes, || {
+            let submission = self.queue.submit([encoder.finish()]);
+            staging.map_async(wgpu::MapMode::Read, ..bytes, move |result| drop(mapped.send(result)));
+            submission
+        });
+        // Whichever way this ends, by an error or by the caller dropping it, the buffer may be used again.
+        let _unmap = Unmap { gpu: self, buffer: staging };
+        let submission = submission.await?;
         self.settle(submission).await?;
         match mapping.await {
             Ok(Ok(())) => {}
@@ -33,12 +34,10 @@ impl Gpu {
             Ok(Err(error)) => return Err(self.lose(&error.to_string())),
             Err(_) => return Err(self.lose("a mapping was never answered")),
         }
-        let value = match staging.get_mapped_range(..bytes) {
-            Ok(range) => read(&range),
-            Err(error) => return Err(self.lose(&error.to_string())),
-        };
-        staging.unmap();
-        Ok(value)
+        match staging.get_mapped_range(..bytes) {
+            Ok(range) => Ok(read(&range)),
+            Err(error) => Err(self.lose(&error.to_string())),
+        }
     }
 
     /// Waits for what was submitted so far and lets `read` look at a few bytes of `buffer`.
@@ -59,5 +58,17 @@ impl Gpu {
             })
             .await?;
         Ok(self.submit_and_read(encoder, &staging, bytes, read).await?)
+    }
+}
+
+/// Unmaps a buffer when dropped.
+struct Unmap<'a> {
+    gpu: &'a Gpu,
+    buffer: &'a wgpu::Buffer,
+}
+
+impl Drop for Unmap<'_> {
+    fn drop(&mut self) {
+        self.gpu.unmap(self.buffer);
     }
 }

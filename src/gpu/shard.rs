@@ -34,7 +34,7 @@ impl Gpu {
     pub(crate) async fn make_shards(&self, label: &str, placement: &Placement) -> Result<Vec<GpuShard>, UploadError> {
         let needs =
             placement.shards().iter().map(|shard| Need { label: label.to_owned(), bytes: shard.by_category.clone() });
-        let reserved = self.ledger.reserve(needs.collect())?;
+        let reserved = self.reserve(needs.collect())?;
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
         let mut made = Vec::new();
         for (shard, reservation) in placement.shards().iter().zip(reserved) {

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     error::GatherError,
-    gpu::{GatherCall, Gpu, GpuShard, IdBinding, Output, OutputDtype, Pooled, STATUS_BYTES, read_status},
+    gpu::{GatherCall, Gpu, GpuShard, IdBinding, Output, OutputDtype, POOL_STEP, Pooled, STATUS_BYTES, read_status},
     op::{BadIds, IdBuffer, IdPolicy, IdSource, IdType, Ids, Resolver},
     scheme::{Category, TableSpec},
     units::round_up,
@@ -75,8 +75,18 @@ impl DeviceTable<'_> {
         self.check_buffer("id", ids.buffer, ids.offset, u64::from(ids.count) * u64::from(ids.id_type.words()) * 4)
     }
 
-    /// Records one lookup; `false` where there was nothing to do.
+    /// Records one lookup, with errors of the device caught.
     pub(super) fn encode(
+        &self,
+        encoder: &mut wgpu::CommandEncoder,
+        ids: IdBuffer<'_>,
+        policy: IdPolicy,
+        output: OutputBuffer<'_>,
+    ) -> Result<GatherStatus, GatherError> {
+        self.gpu.catch_now("a gather", 0, || self.encode_uncaught(encoder, ids, policy, output))?
+    }
+
+    fn encode_uncaught(
         &self,
         encoder: &mut wgpu::CommandEncoder,
         ids: IdBuffer<'_>,
@@ -87,6 +97,10 @@ impl DeviceTable<'_> {
         self.check_id_buffer(ids)?;
         let bytes = round_up(u64::from(ids.count) * self.row_bytes(output.dtype), 4);
         self.check_buffer("output", output.buffer, output.offset, bytes)?;
+        if ids.buffer == output.buffer {
+            let problem = "is that of the ids too, and no kernel may read and write one buffer".to_owned();
+            return Err(GatherError::Buffer { table: self.name.to_owned(), role: "output", problem });
+        }
         let mut status = self.gpu.status([0, u32::MAX])?;
         let mut params = None;
         if ids.count > 0 && self.shards.is_empty() {
@@ -123,9 +137,14 @@ impl DeviceTable<'_> {
         })
     }
 
+    /// The most bytes that a pooled buffer can have.
+    fn largest_buffer(&self) -> u64 {
+        self.gpu.limits.max_buffer_size / POOL_STEP * POOL_STEP
+    }
+
     /// A buffer for rows.
     async fn output(&self, bytes: u64) -> Result<Pooled, GatherError> {
-        let limit = self.gpu.limits.max_buffer_size;
+        let limit = self.largest_buffer();
         if bytes > limit {
             let problem = format!("of {bytes} bytes is over the device's limit of {limit} for one buffer");
             return Err(GatherError::Buffer { table: self.name.to_owned(), role: "output", problem });
@@ -160,7 +179,7 @@ impl DeviceTable<'_> {
             .catch("a gather", 0, || {
                 let descriptor = wgpu::CommandEncoderDescriptor { label: Some("gather") };
                 let mut encoder = self.gpu.device.create_command_encoder(&descriptor);
-                let status = self.encode(&mut encoder, ids.binding(), policy, output)?;
+                let status = self.encode_uncaught(&mut encoder, ids.binding(), policy, output)?;
                 Ok((encoder, status))
             })
             .await?
@@ -183,15 +202,35 @@ impl DeviceTable<'_> {
             IdSource::Device(_) => None,
         };
         let buffer = self.output(round_up(u64::from(rows) * self.row_bytes(dtype), 4)).await?;
-        let placed = self.place_ids(ids).await?;
-        let output = OutputBuffer { buffer: &buffer, offset: 0, dtype };
-        let (encoder, status) = self.record(&placed, policy, output).await?;
-        self.gpu.catch("a submission", 0, || self.gpu.queue.submit([encoder.finish()])).await?;
-        let bad = match known {
-            Some(bad) => bad,
-            None => self.judge(ids, policy, self.gpu.read_status(&status.status).await?).await?,
+        let bad = match (ids, known) {
+            (IdSource::Host(ids), Some(bad)) => {
+                // Ids may take more bytes than their rows do. An even number of f16 rows ends on a word.
+                let most = at_least_one(self.largest_buffer() / id_bytes(ids.into())) & !1;
+                for first in (0..ids.len()).step_by(most) {
+                    let ids = ids.slice(first..ids.len().min(first + most));
+                    let offset = first as u64 * self.row_bytes(dtype);
+                    drop(self.submit(ids.into(), policy, OutputBuffer { buffer: &buffer, offset, dtype }).await?);
+                }
+                bad
+            }
+            _ => {
+                let status = self.submit(ids, policy, OutputBuffer { buffer: &buffer, offset: 0, dtype }).await?;
+                self.judge(ids, policy, self.gpu.read_status(&status.status).await?).await?
+            }
         };
         Ok(RowBuffer { buffer, rows, dim: self.spec.shape().dim(), dtype, bad })
+    }
+
+    async fn submit(
+        &self,
+        ids: IdSource<'_>,
+        policy: IdPolicy,
+        output: OutputBuffer<'_>,
+    ) -> Result<GatherStatus, GatherError> {
+        let placed = self.place_ids(ids).await?;
+        let (encoder, status) = self.record(&placed, policy, output).await?;
+        self.gpu.catch("a submission", 0, || self.gpu.queue.submit([encoder.finish()])).await?;
+        Ok(status)
     }
 
     /// Looks rows up to host memory, by chunks. `out` has the right length.
@@ -226,8 +265,9 @@ impl DeviceTable<'_> {
         out: &mut [T],
     ) -> Result<BadIds, GatherError> {
         let dim = self.spec.shape().dim() as usize;
-        let most = CHUNK.min(self.gpu.limits.max_buffer_size) / self.row_bytes(T::DTYPE);
-        let chunk = usize::try_from(most.max(1)).unwrap_or(usize::MAX);
+        // The staging buffer has the status behind the rows.
+        let bytes = CHUNK.min(self.largest_buffer() - POOL_STEP);
+        let chunk = at_least_one(bytes / self.row_bytes(T::DTYPE).max(id_bytes(ids)));
         let mut sum = BadIds::default();
         for (number, out) in out.chunks_mut(chunk.saturating_mul(dim)).enumerate() {
             let (first, length) = (number * chunk, out.len() / dim);
@@ -275,6 +315,19 @@ impl DeviceTable<'_> {
         }
         self.resolver(policy).refuse(self.name, bad, |_| id)
     }
+}
+
+/// Bytes of an id.
+fn id_bytes(ids: IdSource<'_>) -> u64 {
+    let id_type = match ids {
+        IdSource::Host(ids) => ids.raw().1,
+        IdSource::Device(ids) => ids.id_type,
+    };
+    u64::from(id_type.words()) * 4
+}
+
+fn at_least_one(count: u64) -> usize {
+    usize::try_from(count.max(1)).unwrap_or(usize::MAX)
 }
 
 /// Ids where kernels can read them.

@@ -1,6 +1,6 @@
 //! A01 to A03: bad ids, wide ids, and nothing at all.
 
-use gatherum::{BadIds, GatherError, IdPolicy, IdType, OutputDtype, Scheme};
+use gatherum::{BadIds, Engine, GatherError, IdPolicy, IdType, OutputDtype, Scheme};
 
 use crate::{
     backend::Backend,
@@ -50,18 +50,21 @@ fn a01_bad_ids(scheme: &Scheme, backend: &Backend) {
     for (good, bad) in (0..).zip(bad) {
         ids.extend([bad, good % rows]);
     }
-    for tuning in backend.tunings() {
-        let engine = backend.tuned(*tuning);
+    let check = |engine: &Engine, lookups: &[Lookup]| {
         let table = engine.load_blocking(&fixture.encoded).expect("the table fits");
         for id_type in TYPES {
             let batch = Batch::of(id_type, &ids);
             for policy in POLICIES {
-                verify(backend, engine, &table, &fixture, &batch, policy);
+                verify(lookups, engine, &table, &fixture, &batch, policy);
             }
             // Good ones alone pass the strictest policy.
             let batch = Batch::of(id_type, &[rows - 1, 0, 0, 11]);
-            verify(backend, engine, &table, &fixture, &batch, IdPolicy::Error);
+            verify(lookups, engine, &table, &fixture, &batch, IdPolicy::Error);
         }
+    };
+    check(backend.engine(), &Lookup::all(backend));
+    for tuning in backend.tunings() {
+        check(backend.tuned(*tuning), &Lookup::kernels(backend));
     }
 }
 
@@ -73,8 +76,8 @@ fn a02_wide_ids(scheme: &Scheme, backend: &Backend) {
     let wide = [5, (1 << 32) + 5, 1 << 32, (1 << 63) + 5, (1 << 33) - 1, (5 << 32) + 5, 5 << 32, 8];
     for id_type in [IdType::U64, IdType::I64] {
         for policy in POLICIES {
-            verify(backend, engine, &table, &fixture, &Batch::of(id_type, &wide), policy);
-            verify(backend, engine, &table, &fixture, &Batch::of(id_type, &[8, 0, 5]), policy);
+            verify(&Lookup::all(backend), engine, &table, &fixture, &Batch::of(id_type, &wide), policy);
+            verify(&Lookup::all(backend), engine, &table, &fixture, &Batch::of(id_type, &[8, 0, 5]), policy);
         }
     }
 }
@@ -89,9 +92,16 @@ fn a03_nothing(scheme: &Scheme, backend: &Backend) {
             assert_eq!(table.spec().shape().rows() as usize, rows);
             for id_type in TYPES {
                 for policy in POLICIES {
-                    verify(backend, engine, &table, &fixture, &Batch::of(id_type, &[]), policy);
+                    verify(&Lookup::all(backend), engine, &table, &fixture, &Batch::of(id_type, &[]), policy);
                     if rows == 0 {
-                        verify(backend, engine, &table, &fixture, &Batch::of(id_type, &[0, 1, 2]), policy);
+                        verify(
+                            &Lookup::all(backend),
+                            engine,
+                            &table,
+                            &fixture,
+                            &Batch::of(id_type, &[0, 1, 2]),
+                            policy,
+                        );
                     }
                 }
             }
@@ -116,7 +126,7 @@ fn a03_the_wrong_length(backend: &Backend) {
 /// Buffers of a device are refused by the host, in words.
 fn a03_no_device() {
     let fixture = Fixture::new(&"f32".parse().expect("a scheme"), 5, 7);
-    let engine = gatherum::Engine::host();
+    let engine = Engine::host();
     let table = engine.load_blocking(&fixture.encoded).expect("the table fits");
     let error = table.gather_buffer_blocking(&[1_u32], IdPolicy::Error, OutputDtype::F32).expect_err("no device");
     assert!(matches!(error, GatherError::NoDevice { .. }), "{error}");
