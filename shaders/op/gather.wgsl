@@ -35,7 +35,7 @@ fn gather(@builtin(global_invocation_id) id: vec3<u32>) {
     // A thread that reads a whole row would wait for each cache line in turn. `touched` is the position, but known only
     // when all lines are there; loads do not depend on it, so they go ahead.
     var touched = position;
-    if SPAN > 1u {
+    if SPAN > 1u && THREADS == 1u {
         touched += touch(opened) & params.zero;
     }
     let begin = share * SPAN;

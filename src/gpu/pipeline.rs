@@ -21,9 +21,13 @@ pub(crate) const WORKGROUP: u32 = 64;
 pub enum Granularity {
     /// 16 columns: neighbouring threads write neighbouring bytes, as GPUs want it.
     Fine,
-    /// A row: fewest threads, as software adapters want it.
+    /// A row, or 4,096 columns of a longer one: fewest threads, as software adapters want it.
     Coarse,
 }
+
+/// The most groups of 16 columns that a thread takes. Mesa's llvmpipe leaves loops after 65,535 turns, counted over all loops
+/// of a thread, without a word.
+const LONGEST_SPAN: u32 = 256;
 
 impl Granularity {
     /// The choice for a type of device: coarse for software adapters, fine for all others.
@@ -35,7 +39,7 @@ impl Granularity {
     pub(crate) fn span(self, dim: u32) -> u32 {
         match self {
             Self::Fine => 1,
-            Self::Coarse => dim.div_ceil(16),
+            Self::Coarse => dim.div_ceil(16).min(LONGEST_SPAN),
         }
     }
 }

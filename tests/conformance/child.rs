@@ -63,7 +63,7 @@ fn start(task: &str, environment: &[(&str, &str)]) {
 }
 
 /// Bytes of the chunks that go to a device.
-const CHUNK: u64 = 16 << 20;
+const CHUNK: u64 = 8 << 20;
 /// What allocators round up and drivers keep beside what was asked of them.
 const SLACK: u64 = 6 << 20;
 
