@@ -47,7 +47,7 @@ pub(super) fn sniff<R: Read + Seek>(file: &str, plain: Plain<R>, bin: bool) -> R
         let mut plain = lines.into_plain();
         let mut sample = Vec::new();
         (&mut plain).take(SAMPLE_BYTES).read_to_end(&mut sample).map_err(FileError::io(file))?;
-        if is_binary(&sample, dim, bin) {
+        if is_binary(&sample, rows, dim, bin) {
             return Ok((Layout::Binary { rows, dim }, plain.rewind(file)?));
         }
         lines = Lines::new(file, plain.rewind(file)?);
@@ -84,16 +84,33 @@ pub(super) fn sniff<R: Read + Seek>(file: &str, plain: Plain<R>, bin: bool) -> R
 }
 
 /// Whether the bytes behind a word2vec header are binary: no line of text, and full of control characters as numbers are.
-fn is_binary(sample: &[u8], dim: u64, bin: bool) -> bool {
+fn is_binary(sample: &[u8], rows: u64, dim: u64, bin: bool) -> bool {
     let line = match sample.iter().position(|byte| *byte == b'\n') {
         Some(end) => Some(&sample[..end]),
         None => Some(sample).filter(|sample| (sample.len() as u64) < SAMPLE_BYTES),
     };
+    let controls = sample.iter().filter(|byte| **byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r')).count();
+    // The bytes of a number may read as text. Where the name says binary, one control character settles it, or a whole file
+    // that is the promised records to the byte.
+    if bin && (controls > 0 || (sample.len() as u64) < SAMPLE_BYTES && are_records(sample, rows, dim)) {
+        return true;
+    }
     if line.is_some_and(|line| lines::count_numbers(line) as u64 == dim) {
         return false;
     }
-    let controls = sample.iter().filter(|byte| **byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r')).count();
-    controls * 50 > sample.len() || bin && (controls > 0 || line.is_some())
+    controls * 50 > sample.len() || bin && line.is_some()
+}
+
+/// Whether these bytes are just so many binary records: a word, a blank, four bytes a number, perhaps a line's end.
+fn are_records(mut bytes: &[u8], rows: u64, dim: u64) -> bool {
+    for _ in 0..rows {
+        let Some(word) = bytes.iter().position(|byte| *byte == b' ') else { return false };
+        let Some(rest) = usize::try_from(dim).ok().and_then(|dim| bytes[word + 1..].get(dim.checked_mul(4)?..)) else {
+            return false;
+        };
+        bytes = rest.strip_prefix(b"\n").unwrap_or(rest);
+    }
+    bytes.is_empty()
 }
 
 /// Reads the words, and gives the rows.
