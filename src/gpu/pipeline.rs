@@ -15,13 +15,17 @@ use crate::scheme::TableSpec;
 /// Threads of a workgroup.
 pub(crate) const WORKGROUP: u32 = 64;
 
+/// The most groups of 16 columns that one thread takes. Mesa's software adapters end a loop after 2^16 turns or fewer, and
+/// rows of 4,096 columns leave a thread nothing more to gain.
+const MOST_GROUPS: u32 = 256;
+
 /// How much of a row one thread takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Granularity {
     /// 16 columns: neighbouring threads write neighbouring bytes, as GPUs want it.
     Fine,
-    /// A row: fewest threads, as software adapters want it.
+    /// A row, or 4,096 columns of one that has more: fewest threads, as software adapters want it.
     Coarse,
 }
 
@@ -35,7 +39,7 @@ impl Granularity {
     pub(crate) fn span(self, dim: u32) -> u32 {
         match self {
             Self::Fine => 1,
-            Self::Coarse => dim.div_ceil(16),
+            Self::Coarse => dim.div_ceil(16).min(MOST_GROUPS),
         }
     }
 }
