@@ -11,6 +11,7 @@ use crate::{
 
 pub(crate) const CASES: &[Case] = &[
     Case { name: "a05_dimensions", operation: "gather", stamp: Stamp::Schemes(a05_dimensions) },
+    Case { name: "a05_long_rows", operation: "gather", stamp: Stamp::Schemes(a05_long_rows) },
     Case { name: "a06_row_counts", operation: "gather", stamp: Stamp::Schemes(a06_row_counts) },
     Case { name: "a07_large_grids", operation: "gather", stamp: Stamp::Schemes(a07_large_grids) },
     Case { name: "a07_over_one_binding", operation: "gather", stamp: Stamp::DeviceSchemes(a07_over_one_binding) },
@@ -39,6 +40,16 @@ fn a05_dimensions(scheme: &Scheme, backend: &Backend) {
                 verify(&lookups, engine, &table, &fixture, &batch, IdPolicy::Error);
             }
         }
+    }
+}
+
+/// Rows longer than a thread of coarse grain takes, and than software adapters count loops.
+fn a05_long_rows(scheme: &Scheme, backend: &Backend) {
+    for dim in [4097, 131_073] {
+        let fixture = Fixture::new(scheme, 3, dim);
+        let table = backend.engine().load_blocking(&fixture.encoded).expect("the table fits");
+        let batch = Batch::U32(vec![2, 0, 1, 1]);
+        verify(&Lookup::kernels(backend), backend.engine(), &table, &fixture, &batch, IdPolicy::Error);
     }
 }
 
