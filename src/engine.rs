@@ -144,7 +144,7 @@ impl Engine {
 
     /// Places a table: on the device as shards of at most the size it binds, on the host in memory.
     ///
-    /// Parts are read and uploaded by chunks of at most 8 MiB; the table is never in host memory whole, unless the host is
+    /// Parts are read and uploaded by chunks of at most 4 MiB; the table is never in host memory whole, unless the host is
     /// where it goes. All its memory is reserved first: a refusal allocates nothing.
     ///
     /// # Errors

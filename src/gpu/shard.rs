@@ -8,7 +8,7 @@ use crate::{
 
 /// Bytes that go to the device at a time. Two of these are the most an upload holds beside the table: the bytes just read,
 /// and wgpu's copy of them, which is gone before the next are read.
-pub(crate) const CHUNK: u64 = 8 << 20;
+pub(crate) const CHUNK: u64 = 4 << 20;
 
 /// A shard on the device.
 #[derive(Debug)]

@@ -63,8 +63,8 @@ fn start(task: &str, environment: &[(&str, &str)]) {
 }
 
 /// Bytes of the chunks that go to a device.
-const CHUNK: u64 = 8 << 20;
-/// What allocators round up and drivers keep beside what was asked of them.
+const CHUNK: u64 = 4 << 20;
+/// What allocators round up and drivers keep beside what was asked of them: glibc may keep a chunk that another thread freed.
 const SLACK: u64 = 6 << 20;
 
 /// A number of `/proc/self/status`, in bytes.
