@@ -8,7 +8,7 @@ use std::{
 use super::Gpu;
 use crate::{
     error::{DeviceError, OverBudget},
-    memory::{Ledger, Need, Reservation},
+    memory::{Need, Reservation},
     scheme::Category,
     units::round_up,
 };
@@ -127,20 +127,15 @@ struct Kind {
 }
 
 /// Buffers waiting for their next use. Work on a queue runs in order, so a buffer may be used again at once.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Pool {
     free: Mutex<Vec<(Kind, Tracked)>>,
-    _ledger: Ledger,
 }
 
 /// Buffers kept at a time; the oldest goes first.
 const KEPT: usize = 16;
 
 impl Pool {
-    pub(super) fn new(ledger: Ledger) -> Self {
-        Self { free: Mutex::default(), _ledger: ledger }
-    }
-
     /// The smallest free buffer that serves and is not over twice as large.
     fn take(&self, kind: Kind, size: u64) -> Option<Tracked> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);

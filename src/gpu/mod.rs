@@ -59,7 +59,7 @@ impl Gpu {
         tracing::debug!(adapter = device.adapter_info().name, ?granularity, checked = tuning.checked, "device taken");
         Self {
             limits: device.limits(),
-            pool: Arc::new(buffer::Pool::new(ledger.clone())),
+            pool: Arc::default(),
             waiter: wait::Waiter::new(&device),
             lost: Arc::default(),
             pipelines: pipeline::Cache::default(),

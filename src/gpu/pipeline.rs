@@ -60,7 +60,7 @@ pub(crate) struct Key {
 pub(crate) struct Pipeline {
     pub(crate) pipeline: wgpu::ComputePipeline,
     pub(crate) layout: wgpu::BindGroupLayout,
-    /// Threads of one row, or of two output elements where a thread makes a word.
+    /// Where its results go, which says how many threads a row takes.
     pub(crate) sink: Sink,
 }
 
