@@ -1,4 +1,5 @@
-// What joins the parts of a pipeline. A pipeline is this file and one of each: index, placement, codec, out, op.
+// What joins the parts of a pipeline. A pipeline is this file and one of each: index, placement, codec, factor, out,
+// op.
 //
 //   index      row_of(position) -> u32              the row that the id at a position names, or NO_ROW
 //   placement  shard_of(row) -> u32                 the shard, among those bound, that a row is in
@@ -8,7 +9,9 @@
 //              open_row(shard, row) -> Row          row counts from the shard's first
 //              touch(row) -> u32                    any word of each further cache line of the row, so that all are
 //                                                   on their way before the first is waited for
-//              load16(row, k) -> mat4x4<f32>        columns 16 k to 16 k + 15; those past DIM may be anything
+//              decode16(row, k) -> mat4x4<f32>      stored columns 16 k to 16 k + 15; those past CODEC_DIM may be anything
+//   factor     CODEC_DIM                            columns that the codec stores of a row
+//              load16(row, k) -> mat4x4<f32>        the row's columns 16 k to 16 k + 15; those past DIM may be anything
 //   out        store16(position, k, values)         the same columns of the output, those past DIM left out
 //   op         the entry point
 //

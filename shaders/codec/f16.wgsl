@@ -17,7 +17,7 @@ fn touch(row: Row) -> u32 {
     return touch_lines(row.shard, row.base);
 }
 
-fn load16(row: Row, k: u32) -> mat4x4<f32> {
+fn decode16(row: Row, k: u32) -> mat4x4<f32> {
     let first = row_lane(row.shard, row.base, 2u * k);
     let second = row_lane(row.shard, row.base, 2u * k + 1u);
     return mat4x4<f32>(

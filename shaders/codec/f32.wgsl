@@ -13,7 +13,7 @@ fn touch(row: Row) -> u32 {
     return touch_lines(row.shard, row.base);
 }
 
-fn load16(row: Row, k: u32) -> mat4x4<f32> {
+fn decode16(row: Row, k: u32) -> mat4x4<f32> {
     return mat4x4<f32>(
         bitcast<vec4<f32>>(row_lane(row.shard, row.base, 4u * k)),
         bitcast<vec4<f32>>(row_lane(row.shard, row.base, 4u * k + 1u)),

@@ -6,7 +6,7 @@ override AFFINE: bool = false;
 override GROUP: u32 = 0u;
 
 override STEP_WORDS: u32 = select(1u, 2u, AFFINE);
-override ROW_STEPS: u32 = select((DIM + GROUP - 1u) / max(GROUP, 1u), 1u, GROUP == 0u);
+override ROW_STEPS: u32 = select((CODEC_DIM + GROUP - 1u) / max(GROUP, 1u), 1u, GROUP == 0u);
 
 struct Row {
     shard: u32,
@@ -53,7 +53,7 @@ fn touch(row: Row) -> u32 {
     return touch_lines(row.shard, row.base);
 }
 
-fn load16(row: Row, k: u32) -> mat4x4<f32> {
+fn decode16(row: Row, k: u32) -> mat4x4<f32> {
     let words = row_lane(row.shard, row.base, k) ^ vec4<u32>(0x80808080u);
     let column = 16u * k;
     return mat4x4<f32>(

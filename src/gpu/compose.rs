@@ -84,6 +84,7 @@ pub(crate) fn compose(scheme: &Scheme, bound: Bound, sink: Sink) -> String {
         bound.source(),
         include_str!("../../shaders/codec/packed.wgsl"),
         scheme.codec().shader().source,
+        include_str!("../../shaders/factor/none.wgsl"),
     ];
     for part in parts.iter().chain(sink.sources()) {
         text.push_str(part);

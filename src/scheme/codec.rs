@@ -13,7 +13,7 @@ pub(crate) const NO_ROW: u32 = u32::MAX;
 pub(crate) struct Shader {
     /// Name of the WGSL file, without its ending; labels carry it.
     pub(crate) stem: &'static str,
-    /// Its text: `Row`, `open_row`, `load16` (the contract stands in `shaders/gather.wgsl`).
+    /// Its text: `Row`, `open_row`, `touch`, `decode16` (the contract stands in `shaders/contract.wgsl`).
     pub(crate) source: &'static str,
 }
 
