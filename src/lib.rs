@@ -28,7 +28,8 @@
 //!
 //! # Features
 //!
-//! `files` (default): module `io`. `cli`: the command `gatherum`.
+//! `files` (default): module `io`. `lowrank` (default): fitting tables of low rank; reading them needs no feature. `cli`: the
+//! command `gatherum`.
 //!
 //! # Ids
 //!
@@ -61,7 +62,7 @@ pub use error::{
 pub use gpu::{Granularity, OutputDtype};
 pub use memory::{MemoryReport, MemoryRow, Placement, RowTooLarge, Shard};
 pub use op::{BadIds, IdBuffer, IdPolicy, IdSource, IdType, Ids};
-pub use scheme::{Category, Dtype, Part, Scheme, SchemeInfo, TableSpec};
+pub use scheme::{Category, Dtype, FitFigure, Part, Scheme, SchemeInfo, TableSpec};
 pub use source::{PartSink, RowSource, SliceSource, TableSource};
 pub use table::{EncodeReport, EncodedTable, Encoder, GatherStatus, OutputBuffer, Progress, RowBuffer, Rows, Table};
 pub use units::{Bytes, MAX_DIM, MAX_ROWS, Shape};
@@ -81,6 +82,13 @@ pub mod testing {
     #[must_use]
     pub fn roofline(engine: &crate::Engine, bytes: u64, span: u32) -> Option<Roofline> {
         engine.gpu().map(|gpu| Roofline::new(gpu, bytes, span))
+    }
+
+    /// How far an f32 answer may be from the f64 reference of a row; 0 where it must be the reference rounded to f32. The
+    /// argument stands in the scheme's documentation.
+    #[must_use]
+    pub fn rounding(spec: &crate::TableSpec, row: &[f64]) -> f64 {
+        spec.scheme().codec().rounding(row)
     }
 
     /// Every pipeline the engine may make.

@@ -78,13 +78,14 @@ impl Bound {
 /// The text of a pipeline.
 pub(crate) fn compose(scheme: &Scheme, bound: Bound, sink: Sink) -> String {
     let mut text = String::new();
+    let shader = scheme.codec().shader();
     let parts = [
         include_str!("../../shaders/contract.wgsl"),
         include_str!("../../shaders/index/direct.wgsl"),
         bound.source(),
         include_str!("../../shaders/codec/packed.wgsl"),
-        scheme.codec().shader().source,
-        include_str!("../../shaders/factor/none.wgsl"),
+        shader.codec,
+        shader.factor,
     ];
     for part in parts.iter().chain(sink.sources()) {
         text.push_str(part);

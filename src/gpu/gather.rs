@@ -154,7 +154,7 @@ impl Gpu {
         // Threads times one row; a thread of `gather_halves` makes two elements.
         let row_threads = match pipeline.sink {
             Sink::F16x1 => u64::from(dim).div_ceil(2),
-            _ => u64::from(dim.div_ceil(16).div_ceil(self.granularity.span(dim))),
+            _ => u64::from(dim.div_ceil(16).div_ceil(self.granularity.span(call.spec))),
         };
         let group_limit = u64::from(self.limits.max_compute_workgroups_per_dimension);
         let threads = (group_limit * group_limit * u64::from(WORKGROUP)).min(1 << 31);

@@ -25,8 +25,9 @@ pub enum Granularity {
     Coarse,
 }
 
-/// The most groups of 16 columns that a thread takes. Mesa's llvmpipe leaves loops after 65,535 turns, counted over all loops
-/// of a thread, without a word.
+/// Mesa's llvmpipe leaves loops after so many turns, counted over all loops of a thread, without a word.
+const MOST_TURNS: u32 = 65_535;
+/// The most groups of 16 columns that a thread takes.
 const LONGEST_SPAN: u32 = 256;
 
 impl Granularity {
@@ -35,11 +36,16 @@ impl Granularity {
         if device == wgpu::DeviceType::Cpu { Self::Coarse } else { Self::Fine }
     }
 
-    /// Groups of 16 columns a thread, for rows of `dim` columns.
-    pub(crate) fn span(self, dim: u32) -> u32 {
+    /// Groups of 16 columns a thread, for rows of a table.
+    pub(crate) fn span(self, spec: &TableSpec) -> u32 {
+        let dim = spec.shape().dim();
         match self {
             Self::Fine => 1,
-            Self::Coarse => dim.div_ceil(16).min(LONGEST_SPAN),
+            // Half of the turns are left to the operation's own loops.
+            Self::Coarse => {
+                let longest = (MOST_TURNS / 2 / spec.scheme().codec().turns(dim)).clamp(1, LONGEST_SPAN);
+                dim.div_ceil(16).min(longest)
+            }
         }
     }
 }
@@ -102,7 +108,7 @@ impl Gpu {
         });
         let mut constants = table_constants(spec, key.bound);
         constants.push(("WORKGROUP", f64::from(WORKGROUP)));
-        constants.push(("SPAN", f64::from(self.granularity.span(key.dim))));
+        constants.push(("SPAN", f64::from(self.granularity.span(spec))));
         constants.push(("ID_WORDS", f64::from(key.id_words)));
         constants.push(("WRAP", f64::from(u8::from(key.wrap))));
         let pipeline = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {

@@ -14,7 +14,7 @@ use std::{fmt, sync::Arc};
 use half::{f16, slice::HalfFloatSliceExt};
 
 use super::{
-    Category, Codec, Dtype, Misfit, Part, SchemeInfo, Shader,
+    Build, Category, Codec, Dtype, Misfit, Part, SchemeInfo, Shader,
     simd::{DecodeRow, decode_rows, touch},
 };
 use crate::units::Shape;
@@ -24,7 +24,7 @@ pub(super) const INFO: SchemeInfo = SchemeInfo {
     summary: "half precision, rounded to nearest",
     options: "",
     variants: &["f16"],
-    build: |_| Ok(Arc::new(F16)),
+    build: Build::Codec(|_| Ok(Arc::new(F16))),
 };
 
 /// The least magnitude that rounds to infinity: halfway between the largest half, 65504, and 65536.
@@ -80,7 +80,7 @@ impl Codec for F16 {
     }
 
     fn shader(&self) -> Shader {
-        Shader { stem: "f16", source: include_str!("../../shaders/codec/f16.wgsl") }
+        Shader::plain("f16", include_str!("../../shaders/codec/f16.wgsl"))
     }
 }
 

@@ -11,7 +11,7 @@
 use std::{fmt, sync::Arc};
 
 use super::{
-    Category, Codec, Dtype, Misfit, Part, SchemeInfo, Shader,
+    Build, Category, Codec, Dtype, Misfit, Part, SchemeInfo, Shader,
     simd::{DecodeRow, decode_rows},
 };
 use crate::units::Shape;
@@ -21,7 +21,7 @@ pub(super) const INFO: SchemeInfo = SchemeInfo {
     summary: "values as they are",
     options: "",
     variants: &["f32"],
-    build: |_| Ok(Arc::new(F32)),
+    build: Build::Codec(|_| Ok(Arc::new(F32))),
 };
 
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl Codec for F32 {
     }
 
     fn shader(&self) -> Shader {
-        Shader { stem: "f32", source: include_str!("../../shaders/codec/f32.wgsl") }
+        Shader::plain("f32", include_str!("../../shaders/codec/f32.wgsl"))
     }
 }
 

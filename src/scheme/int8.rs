@@ -21,13 +21,19 @@
 //! **Error bound.** Half a step, and what f32 rounds: `s/2 (1 + 2^-12) + 2^-22 m`. The step is never less than `2^-126`
 //! (symmetric) or `2^-102` (affine), nor is a bias other than 0: no decoded value is then subnormal, and drivers that
 //! flush those to zero give the same bits as the others.
+//!
+//! **Rounding of the decoders.** A product of a code and a scale has at most 8 + 24 significant bits, so the f64 reference of a
+//! symmetric table is exact, and one multiplication rounds it as the conversion to f32 does. Affine values are rounded twice,
+//! each time by at most `2^-24` of the result, `|c s|` and `|c s + b|`. A group of values in `lo..hi` has
+//! `|c s| <= 128 (hi - lo) / 255`, so both are at most `1.01 m`, and the largest stored magnitude is `m` but for half a step,
+//! `m / 255`: `2.1 * 2^-24` of it covers both.
 
 use std::{fmt, sync::Arc};
 
 use pulp::{Arch, Simd, WithSimd};
 
 use super::{
-    Category, Codec, Dtype, Misfit, Part, SchemeInfo, Shader,
+    Build, Category, Codec, Dtype, Misfit, Part, SchemeInfo, Shader,
     options::Options,
     simd::{DecodeRow, decode_rows, fold, touch},
 };
@@ -38,7 +44,7 @@ pub(super) const INFO: SchemeInfo = SchemeInfo {
     summary: "a signed byte a value, a scale a row or group",
     options: "affine, group=N",
     variants: &["int8", "int8:affine", "int8:group=32", "int8:affine,group=16"],
-    build,
+    build: Build::Codec(build),
 };
 
 fn build(options: &mut Options<'_>) -> Result<Arc<dyn Codec>, SchemeError> {
@@ -143,8 +149,13 @@ impl Codec for Int8 {
         if self.affine { code * number(2 * at) + number(2 * at + 1) } else { code * number(at) }
     }
 
+    fn rounding(&self, row: &[f64]) -> f64 {
+        let largest = row.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()));
+        if self.affine { largest * 2.1 * 2f64.powi(-24) } else { 0.0 }
+    }
+
     fn shader(&self) -> Shader {
-        Shader { stem: "int8", source: include_str!("../../shaders/codec/int8.wgsl") }
+        Shader::plain("int8", include_str!("../../shaders/codec/int8.wgsl"))
     }
 
     fn constants(&self, dim: u32) -> Vec<(&'static str, f64)> {

@@ -72,7 +72,7 @@ impl Fixture {
     /// Says where a row is not what the reference says: as f32 to the bit, or within what the scheme rounds.
     pub(crate) fn compare(&self, row: u32, got: &[f32]) -> Result<(), String> {
         let want = self.row(row);
-        let slack = rounding(self.encoded.spec().scheme(), want);
+        let slack = gatherum::testing::rounding(self.encoded.spec(), want);
         assert_eq!(got.len(), want.len(), "columns of a row");
         for (column, (&got, &want)) in got.iter().zip(want).enumerate() {
             let same = if slack == 0.0 {
@@ -86,23 +86,6 @@ impl Fixture {
             }
         }
         Ok(())
-    }
-}
-
-/// How far from the f64 reference an f32 answer may be; 0 where it must be the reference rounded to f32.
-///
-/// - f32 and f16: a stored value is an f32, so nothing is rounded.
-/// - Symmetric int8: `c * s` has at most 8 + 24 significant bits, so the reference is exact and one multiplication rounds it
-///   as the conversion to f32 does.
-/// - Affine int8: `c * s + b` rounds twice, each time by at most `2^-24` of the result: `2^-24 (|c s| + |c s + b|)`, or less
-///   where it is fused. A group of values in `lo..hi` has `|c s| <= 128 (hi - lo) / 255`, so both terms are at most
-///   `1.01 m` of its largest magnitude `m`: `2^-24 * 2.02 m`, and the largest stored magnitude is `m` but for half a step,
-///   `m / 255`. 2.1 covers that too.
-fn rounding(scheme: &Scheme, row: &[f64]) -> f64 {
-    if scheme.to_string().contains("affine") {
-        row.iter().fold(0.0, |largest: f64, value| largest.max(value.abs())) * 2.1 * 2f64.powi(-24)
-    } else {
-        0.0
     }
 }
 
@@ -139,6 +122,11 @@ impl TableSource for Repeated<'_> {
     async fn read_part(&self, part: usize, offset: u64, out: &mut [u8]) -> Result<(), SourceError> {
         let width = usize::try_from(Part::row_bytes(&self.spec.parts()[part])).expect("a row's bytes");
         let stored = self.base.parts().nth(part).expect("a part");
+        if self.spec.parts()[part].is_shared() {
+            let start = usize::try_from(offset).expect("a 64-bit machine");
+            out.copy_from_slice(&stored[start..][..out.len()]);
+            return Ok(());
+        }
         let mut at = usize::try_from(offset).expect("a 64-bit machine");
         let mut out = out;
         while !out.is_empty() {
