@@ -7,8 +7,8 @@ use std::{
 
 use super::{
     Gpu,
-    compose::{Bound, Sink, compose, table_constants},
-    params::{Params, SHARDS_A_PASS},
+    compose::{Bound, Op, Sink, compose, table_constants},
+    params::Params,
 };
 use crate::scheme::TableSpec;
 
@@ -42,7 +42,15 @@ impl Granularity {
             Self::Coarse => dim.div_ceil(16).min(LONGEST_SPAN),
         }
     }
+
+    /// The same for bags.
+    pub(crate) fn bag_span(self, dim: u32) -> u32 {
+        self.span(dim).min(LONGEST_BAG_SPAN)
+    }
 }
+
+/// The most groups that a thread takes of a bag: so many times a stretch of ids, at five turns an id, is under 65,535 turns.
+const LONGEST_BAG_SPAN: u32 = 8;
 
 /// What tells pipelines apart.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -51,6 +59,7 @@ pub(crate) struct Key {
     pub(crate) dim: u32,
     pub(crate) bound: Bound,
     pub(crate) sink: Sink,
+    pub(crate) op: Op,
     pub(crate) id_words: u32,
     pub(crate) wrap: bool,
 }
@@ -60,8 +69,8 @@ pub(crate) struct Key {
 pub(crate) struct Pipeline {
     pub(crate) pipeline: wgpu::ComputePipeline,
     pub(crate) layout: wgpu::BindGroupLayout,
-    /// Where its results go, which says how many threads a row takes.
-    pub(crate) sink: Sink,
+    /// The shards that it binds.
+    pub(crate) bound: Bound,
 }
 
 /// Pipelines made so far.
@@ -83,8 +92,8 @@ impl Gpu {
     }
 
     fn make_pipeline(&self, spec: &TableSpec, key: &Key) -> Pipeline {
-        let label = format!("{}.{}", key.sink.entry(), spec.scheme().stem());
-        let source = compose(spec.scheme(), key.bound, key.sink);
+        let label = format!("{}.{}", key.op.entry(), spec.scheme().stem());
+        let source = compose(spec.scheme(), key.bound, key.sink, key.op);
         let module = if self.checked {
             let source = wgpu::ShaderSource::Wgsl(source.into());
             self.device.create_shader_module(wgpu::ShaderModuleDescriptor { label: Some(&label), source })
@@ -93,7 +102,7 @@ impl Gpu {
         };
         let layout = self.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
             label: Some(&label),
-            entries: &layout_entries(key.bound),
+            entries: &layout_entries(key.bound, key.op),
         });
         let pipeline_layout = self.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
             label: Some(&label),
@@ -102,29 +111,34 @@ impl Gpu {
         });
         let mut constants = table_constants(spec, key.bound);
         constants.push(("WORKGROUP", f64::from(WORKGROUP)));
-        constants.push(("SPAN", f64::from(self.granularity.span(key.dim))));
+        let span = match key.op {
+            Op::Bag { .. } => self.granularity.bag_span(key.dim),
+            _ => self.granularity.span(key.dim),
+        };
+        constants.push(("SPAN", f64::from(span)));
         constants.push(("ID_WORDS", f64::from(key.id_words)));
         constants.push(("WRAP", f64::from(u8::from(key.wrap))));
+        constants.extend(key.op.constants());
         let pipeline = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label: Some(&label),
             layout: Some(&pipeline_layout),
             module: &module,
-            entry_point: Some(key.sink.entry()),
+            entry_point: Some(key.op.entry()),
             compilation_options: wgpu::PipelineCompilationOptions { constants: &constants, ..Default::default() },
             cache: None,
         });
         tracing::debug!(label, ?key, granularity = ?self.granularity, "pipeline made");
-        Pipeline { pipeline, layout, sink: key.sink }
+        Pipeline { pipeline, layout, bound: key.bound }
     }
 }
 
-fn layout_entries(bound: Bound) -> Vec<wgpu::BindGroupLayoutEntry> {
-    let shards = if bound == Bound::One { 1 } else { SHARDS_A_PASS };
+fn layout_entries(bound: Bound, op: Op) -> Vec<wgpu::BindGroupLayoutEntry> {
     let storage = |read_only| wgpu::BufferBindingType::Storage { read_only };
     let kinds = [wgpu::BufferBindingType::Uniform, storage(true), storage(false), storage(false)];
-    let all = kinds.into_iter().chain((0..shards).map(|_| storage(true)));
+    let all = kinds.into_iter().chain((0..bound.places()).map(|_| storage(true)));
     (0..)
         .zip(all)
+        .filter(|(binding, _)| *binding != 2 || op.has_status())
         .map(|(binding, ty)| wgpu::BindGroupLayoutEntry {
             binding,
             visibility: wgpu::ShaderStages::COMPUTE,

@@ -10,6 +10,7 @@ mod f32;
 mod int8;
 mod options;
 mod part;
+mod pool;
 mod registry;
 pub(crate) mod simd;
 
@@ -17,6 +18,7 @@ use std::{fmt, str::FromStr, sync::Arc};
 
 pub(crate) use codec::{Codec, Misfit, NO_ROW, Shader};
 pub use part::{Category, Dtype, Part};
+pub(crate) use pool::{BaggedRows, Pool};
 pub use registry::SchemeInfo;
 
 use crate::{
