@@ -7,46 +7,142 @@ override CODEC_DIM: u32;
 // Which part the basis is, f32 [CODEC_DIM, DIM].
 override BASIS_PART: u32 = 1u;
 
-// Word of a shard at which the basis begins: a multiple of 4.
-fn basis_start(shard: u32) -> u32 {
+// Word at which the basis begins in the first shard bound: a multiple of 4.
+fn basis_start() -> u32 {
     if BASIS_PART == 1u {
-        return params.shards[shard].part1;
+        return params.shards[0].part1;
     }
     if BASIS_PART == 2u {
-        return params.shards[shard].part2;
+        return params.shards[0].part2;
     }
-    return params.shards[shard].part3;
+    return params.shards[0].part3;
 }
 
-// Columns 4 c to 4 c + 3 of row j of the basis; those past DIM repeat others.
-fn basis4(shard: u32, start: u32, j: u32, c: u32) -> vec4<f32> {
+// Columns 4 c to 4 c + 3 of row j of the basis; those past DIM are anything.
+fn basis4(start: u32, j: u32, c: u32) -> vec4<f32> {
+    let known = min(j, CODEC_DIM - 1u);
+    let word = known * DIM + 4u * min(c, (DIM - 1u) / 4u);
+    let lane = start / 4u + word / 4u;
+    let low = fetch_shared(lane);
     if DIM % 4u == 0u {
-        return bitcast<vec4<f32>>(fetch(shard, start / 4u + j * (DIM / 4u) + min(c, DIM / 4u - 1u)));
+        return bitcast<vec4<f32>>(low);
     }
-    let row = start + j * DIM;
-    return bitcast<vec4<f32>>(vec4<u32>(
-        fetch_word(shard, row + min(4u * c, DIM - 1u)),
-        fetch_word(shard, row + min(4u * c + 1u, DIM - 1u)),
-        fetch_word(shard, row + min(4u * c + 2u, DIM - 1u)),
-        fetch_word(shard, row + min(4u * c + 3u, DIM - 1u)),
-    ));
+    // The next lane may be past the end of the buffer, where the words in this one are all there are.
+    let last = start / 4u + (CODEC_DIM * DIM - 1u) / 4u;
+    let high = fetch_shared(min(lane + 1u, last));
+    let skip = word % 4u;
+    if skip == 0u {
+        return bitcast<vec4<f32>>(low);
+    }
+    if skip == 1u {
+        return bitcast<vec4<f32>>(vec4<u32>(low.yzw, high.x));
+    }
+    if skip == 2u {
+        return bitcast<vec4<f32>>(vec4<u32>(low.zw, high.xy));
+    }
+    return bitcast<vec4<f32>>(vec4<u32>(low.w, high.xyz));
+}
+
+// Factors j to j + 3, zeros past CODEC_DIM, where the codec may give anything.
+fn factors(u: vec4<f32>, j: u32) -> vec4<f32> {
+    if CODEC_DIM % 4u == 0u && (CODEC_DIM % 16u == 0u || j < CODEC_DIM) {
+        return u;
+    }
+    return select(vec4<f32>(), u, vec4<u32>(j, j + 1u, j + 2u, j + 3u) < vec4<u32>(CODEC_DIM));
+}
+
+fn basis16(start: u32, j: u32, k: u32) -> mat4x4<f32> {
+    return mat4x4<f32>(
+        basis4(start, j, 4u * k),
+        basis4(start, j, 4u * k + 1u),
+        basis4(start, j, 4u * k + 2u),
+        basis4(start, j, 4u * k + 3u),
+    );
 }
 
 fn load16(row: Row, k: u32) -> mat4x4<f32> {
-    let start = basis_start(row.shard);
+    let start = basis_start();
     var sum = mat4x4<f32>();
     for (var first = 0u; first < CODEC_DIM; first += 16u) {
-        // A value cannot be indexed by a variable on every backend; a variable can.
         var u = decode16(row, first / 16u);
-        let count = min(16u, CODEC_DIM - first);
-        for (var i = 0u; i < count; i++) {
-            let factor = u[i / 4u][i % 4u];
-            let j = first + i;
-            sum[0] += factor * basis4(row.shard, start, j, 4u * k);
-            sum[1] += factor * basis4(row.shard, start, j, 4u * k + 1u);
-            sum[2] += factor * basis4(row.shard, start, j, 4u * k + 2u);
-            sum[3] += factor * basis4(row.shard, start, j, 4u * k + 3u);
+        for (var i = 0u; i < 4u; i++) {
+            let j = first + 4u * i;
+            let some = factors(u[i], j);
+            sum += some.x * basis16(start, j, k);
+            sum += some.y * basis16(start, j + 1u, k);
+            sum += some.z * basis16(start, j + 2u, k);
+            sum += some.w * basis16(start, j + 3u, k);
         }
     }
     return sum;
+}
+
+// Sums of four columns for eight rows: one column of a matrix is a row's.
+struct Sums {
+    low: mat4x4<f32>,
+    high: mat4x4<f32>,
+}
+
+// Factors of eight rows: column i of a matrix has factor j + i of four.
+struct Factors {
+    low: mat4x4<f32>,
+    high: mat4x4<f32>,
+}
+
+fn outer(one: vec4<f32>, other: vec4<f32>) -> mat4x4<f32> {
+    return mat4x4<f32>(one * other.x, one * other.y, one * other.z, one * other.w);
+}
+
+fn turned(a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>, j: u32) -> mat4x4<f32> {
+    return transpose(mat4x4<f32>(factors(a, j), factors(b, j), factors(c, j), factors(d, j)));
+}
+
+fn add4(sums: Sums, u: Factors, start: u32, j: u32, c: u32) -> Sums {
+    let b0 = basis4(start, j, c);
+    let b1 = basis4(start, j + 1u, c);
+    let b2 = basis4(start, j + 2u, c);
+    let b3 = basis4(start, j + 3u, c);
+    return Sums(
+        sums.low + outer(b0, u.low[0]) + outer(b1, u.low[1]) + outer(b2, u.low[2]) + outer(b3, u.low[3]),
+        sums.high + outer(b0, u.high[0]) + outer(b1, u.high[1]) + outer(b2, u.high[2]) + outer(b3, u.high[3]),
+    );
+}
+
+// The same for eight rows, in the same order of sums; the basis is read once. What would be variable indices are loops'
+// unrolled by hand, as far as shaders compile in reasonable time: software adapters keep what is indexed in memory.
+fn load16_of8(rows: array<Row, 8>, k: u32) -> array<mat4x4<f32>, 8> {
+    let start = basis_start();
+    var s0 = Sums();
+    var s1 = Sums();
+    var s2 = Sums();
+    var s3 = Sums();
+    for (var first = 0u; first < CODEC_DIM; first += 16u) {
+        let at = first / 16u;
+        var u0 = decode16(rows[0], at);
+        var u1 = decode16(rows[1], at);
+        var u2 = decode16(rows[2], at);
+        var u3 = decode16(rows[3], at);
+        var u4 = decode16(rows[4], at);
+        var u5 = decode16(rows[5], at);
+        var u6 = decode16(rows[6], at);
+        var u7 = decode16(rows[7], at);
+        for (var i = 0u; i < 4u; i++) {
+            let j = first + 4u * i;
+            let u = Factors(turned(u0[i], u1[i], u2[i], u3[i], j), turned(u4[i], u5[i], u6[i], u7[i], j));
+            s0 = add4(s0, u, start, j, 4u * k);
+            s1 = add4(s1, u, start, j, 4u * k + 1u);
+            s2 = add4(s2, u, start, j, 4u * k + 2u);
+            s3 = add4(s3, u, start, j, 4u * k + 3u);
+        }
+    }
+    return array<mat4x4<f32>, 8>(
+        mat4x4<f32>(s0.low[0], s1.low[0], s2.low[0], s3.low[0]),
+        mat4x4<f32>(s0.low[1], s1.low[1], s2.low[1], s3.low[1]),
+        mat4x4<f32>(s0.low[2], s1.low[2], s2.low[2], s3.low[2]),
+        mat4x4<f32>(s0.low[3], s1.low[3], s2.low[3], s3.low[3]),
+        mat4x4<f32>(s0.high[0], s1.high[0], s2.high[0], s3.high[0]),
+        mat4x4<f32>(s0.high[1], s1.high[1], s2.high[1], s3.high[1]),
+        mat4x4<f32>(s0.high[2], s1.high[2], s2.high[2], s3.high[2]),
+        mat4x4<f32>(s0.high[3], s1.high[3], s2.high[3], s3.high[3]),
+    );
 }

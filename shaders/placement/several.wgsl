@@ -49,3 +49,8 @@ fn fetch_word(shard: u32, word: u32) -> u32 {
     }
     return shard0[word / 4u][word % 4u];
 }
+
+// Every shard has a copy of what all rows share.
+fn fetch_shared(lane: u32) -> vec4<u32> {
+    return shard0[lane];
+}

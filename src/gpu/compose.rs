@@ -65,6 +65,8 @@ impl Sink {
 pub(crate) enum Op {
     /// Rows by id.
     Gather,
+    /// The same by eight ids a thread.
+    GatherEight,
     /// The same as f16 rows on 2 bytes.
     GatherHalves,
     /// Rows of a bag as one.
@@ -82,6 +84,7 @@ impl Op {
     fn source(self) -> &'static str {
         match self {
             Self::Gather => include_str!("../../shaders/op/gather.wgsl"),
+            Self::GatherEight => include_str!("../../shaders/op/gather_eight.wgsl"),
             Self::GatherHalves => include_str!("../../shaders/op/gather_halves.wgsl"),
             Self::Bag { .. } => include_str!("../../shaders/op/bag.wgsl"),
             Self::Normalise => include_str!("../../shaders/op/normalise.wgsl"),
@@ -92,6 +95,7 @@ impl Op {
     pub(crate) fn entry(self) -> &'static str {
         match self {
             Self::Gather => "gather",
+            Self::GatherEight => "gather_eight",
             Self::GatherHalves => "gather_halves",
             Self::Bag { .. } => "bag",
             Self::Normalise => "normalise",
@@ -111,23 +115,28 @@ impl Op {
 
     /// Whether it counts bad ids on the device.
     pub(crate) fn has_status(self) -> bool {
-        matches!(self, Self::Gather | Self::GatherHalves)
+        matches!(self, Self::Gather | Self::GatherEight | Self::GatherHalves)
     }
 
     /// The sinks it writes to, by way of `store16` or by itself.
     fn sinks(self) -> &'static [Sink] {
         match self {
-            Self::Gather => &[Sink::F32x4, Sink::F32x1, Sink::F16x8, Sink::F16x2],
+            Self::Gather | Self::GatherEight => &[Sink::F32x4, Sink::F32x1, Sink::F16x8, Sink::F16x2],
             Self::GatherHalves => &[Sink::F16x1],
             Self::Bag { .. } | Self::Normalise => &[Sink::F32x4, Sink::F32x1],
         }
+    }
+
+    /// Whether it is ever composed with the scheme.
+    fn serves(self, scheme: &Scheme) -> bool {
+        self != Self::GatherEight || scheme.codec().shader().eights
     }
 
     /// Every operation there is.
     fn all() -> Vec<Self> {
         let bags = [(Pool::Sum, false), (Pool::Sum, true), (Pool::Max, false)];
         let bags = bags.map(|(pool, weighted)| Self::Bag { pool, weighted });
-        [Self::Gather, Self::GatherHalves, Self::Normalise].into_iter().chain(bags).collect()
+        [Self::Gather, Self::GatherEight, Self::GatherHalves, Self::Normalise].into_iter().chain(bags).collect()
     }
 }
 
@@ -206,7 +215,7 @@ pub(crate) fn composed_shaders() -> Vec<ComposedShader> {
     let variants = Scheme::all().iter().flat_map(|info| info.variants);
     for scheme in variants.filter_map(|text| text.parse::<Scheme>().ok()) {
         for bound in [Bound::One, Bound::Several(5)] {
-            for op in Op::all() {
+            for op in Op::all().into_iter().filter(|op| op.serves(&scheme)) {
                 for (sink, dim) in op.sinks().iter().flat_map(|sink| sink.dims().map(|dim| (*sink, dim))) {
                     let shape = crate::Shape::new(1000, dim);
                     let Some(spec) = shape.ok().and_then(|shape| scheme.spec(shape).ok()) else { continue };

@@ -96,17 +96,23 @@ impl Gpu {
             OutputDtype::F32 => Sink::f32(dim, call.output.offset),
             OutputDtype::F16 => Sink::f16(dim, call.output.offset),
         };
+        let op = match sink {
+            Sink::F16x1 => Op::GatherHalves,
+            // Shared parts whose rows are not whole lanes make a kernel that takes long to compile.
+            _ if call.spec.scheme().codec().shader().eights && dim.is_multiple_of(4) => Op::GatherEight,
+            _ => Op::Gather,
+        };
         let key = Key {
             scheme: call.spec.scheme().to_string(),
             dim,
             bound: bound(call.shards),
-            op: if sink == Sink::F16x1 { Op::GatherHalves } else { Op::Gather },
+            op,
             sink,
             id_words: call.ids.words,
             wrap: call.ids.wrap,
         };
         let pipeline = self.pipeline(call.spec, key);
-        let steps: Vec<_> = self.steps(call, sink).into_iter().map(|step| (&pipeline, step)).collect();
+        let steps: Vec<_> = self.steps(call, op).into_iter().map(|step| (&pipeline, step)).collect();
         let buffers = Buffers {
             input: call.ids.buffer,
             status: Some(call.status),
@@ -117,15 +123,16 @@ impl Gpu {
     }
 
     /// Splits a call into dispatches.
-    fn steps(&self, call: &GatherCall<'_>, sink: Sink) -> Vec<Step> {
+    fn steps(&self, call: &GatherCall<'_>, op: Op) -> Vec<Step> {
         let dim = call.spec.shape().dim();
         let (align, binding) = (self.storage_align(), self.storage_binding());
         let row_bytes = u64::from(dim) * call.output.dtype.bytes();
         let id_bytes = u64::from(call.ids.words) * 4;
         // Threads for a number of rows; a thread of `gather_halves` makes two elements.
         let row_threads = u64::from(dim.div_ceil(16).div_ceil(self.granularity.span(call.spec)));
-        let threads = |rows: u64| match sink {
-            Sink::F16x1 => (rows * u64::from(dim)).div_ceil(2),
+        let threads = |rows: u64| match op {
+            Op::GatherHalves => (rows * u64::from(dim)).div_ceil(2),
+            Op::GatherEight => rows.div_ceil(8) * row_threads,
             _ => rows * row_threads,
         };
         // Even, so that f16 rows of odd length begin on a word.

@@ -43,7 +43,10 @@ impl Granularity {
             Self::Fine => 1,
             // Half of the turns are left to the operation's own loops.
             Self::Coarse => {
-                let longest = (MOST_TURNS / 2 / spec.scheme().codec().turns(dim)).clamp(1, LONGEST_SPAN);
+                let codec = spec.scheme().codec();
+                // Eight rows at a time take the turns of eight decoders.
+                let turns = codec.turns(dim) * if codec.shader().eights { 8 } else { 1 };
+                let longest = (MOST_TURNS / 2 / turns).clamp(1, LONGEST_SPAN);
                 dim.div_ceil(16).min(longest)
             }
         }

@@ -219,7 +219,7 @@ impl Codec for LowRank {
 
     fn shader(&self) -> Shader {
         let factor = include_str!("../../shaders/factor/lowrank.wgsl");
-        Shader { stem: "lowrank", factor, ..self.codec.shader() }
+        Shader { stem: "lowrank", factor, eights: true, ..self.codec.shader() }
     }
 
     fn turns(&self, dim: u32) -> u32 {
