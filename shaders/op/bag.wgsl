@@ -8,9 +8,9 @@
 //           store16(row, k, values, times scale in the last pass)
 //
 // One accumulator a column, ids in their order, products rounded before they are added: no answer depends on the grain or the
-// device. A piece is a bag, or a stretch of
-// a long one; further stretches and passes go on with what the output has. Behind the ids lie the weights and the pieces, as
-// storage bindings are few. The host has counted bad ids; here they are skipped, or rows of zeros to a maximum.
+// device. A piece is a bag, or a stretch of a long one; further stretches and passes go on with what the output has. Behind the
+// ids lie the weights and the pieces, as storage bindings are few. The host has counted bad ids; here they are skipped, or rows
+// of zeros to a maximum.
 
 // Whether the maximum is asked for; the sum else.
 override MAX: bool = false;

@@ -186,7 +186,7 @@ pub(super) fn pool_decoded<C: Codec + ?Sized>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Scheme, Shape};
+    use crate::{EncodedTable, Scheme, TableSource};
 
     /// Each scheme's own loop, on the widest instruction set at hand, and the plain one over decoded rows: the same bits.
     #[test]
@@ -198,17 +198,13 @@ mod tests {
         let ends = [0, 1, 70, 70, 101, 104];
         for scheme in Scheme::all().iter().flat_map(|info| info.variants) {
             let scheme: Scheme = scheme.parse().unwrap();
-            let spec = scheme.spec(Shape::new(count as u64, dim as u64).unwrap()).unwrap();
-            let mut parts: Vec<Vec<u8>> =
-                spec.parts().iter().map(|part| vec![0; usize::try_from(part.bytes().0).unwrap()]).collect();
-            let mut slices: Vec<&mut [u8]> = parts.iter_mut().map(|part| &mut part[..]).collect();
-            scheme.codec().encode_rows(dim, &values, &mut slices).unwrap();
-            let parts: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();
+            let (encoded, _) = EncodedTable::encode("pool", &values, dim, &scheme).unwrap();
+            let (parts, codec) = (encoded.parts().collect::<Vec<_>>(), encoded.spec().scheme().codec());
             for (pool, weights) in [(Pool::Sum, None), (Pool::Sum, Some(&weights[..])), (Pool::Max, None)] {
                 let bags = BaggedRows { rows: &rows, weights, ends: &ends, pool };
                 let [mut own, mut plain] = [(); 2].map(|()| vec![pool.start(); ends.len() * dim]);
-                scheme.codec().pool_rows(dim, &parts, &bags, &mut own);
-                pool_decoded(&**scheme.codec(), dim, &parts, &bags, &mut plain);
+                codec.pool_rows(dim, &parts, &bags, &mut own);
+                pool_decoded(&**codec, dim, &parts, &bags, &mut plain);
                 let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
                 assert!(bits(&own) == bits(&plain), "{scheme}, {pool:?}, weighted {}", weights.is_some());
                 assert!(own[..dim].iter().all(|value| *value == pool.start()), "a bag without rows");
