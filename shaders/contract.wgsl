@@ -58,7 +58,7 @@ struct Params {
     pass_rows: u32,
     // 1 in the pass that answers for bad ids.
     answers_bad: u32,
-    // 0, which compilers cannot know.
+    // 0, which compilers cannot know (see `settled`).
     zero: u32,
     // What an operation makes of them.
     extra1: u32,
@@ -75,3 +75,13 @@ struct Status {
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> ids: array<u32>;
 @group(0) @binding(2) var<storage, read_write> status: Status;
+
+// Values that no compiler may join to what is done with them next: GPUs' make one rounding of a product and a sum, Mesa's for
+// GL regroups chains of three sums or products.
+fn settled(values: vec4<f32>) -> vec4<f32> {
+    return bitcast<vec4<f32>>(bitcast<vec4<u32>>(values) | vec4<u32>(params.zero));
+}
+
+fn settled1(value: f32) -> f32 {
+    return bitcast<f32>(bitcast<u32>(value) | params.zero);
+}

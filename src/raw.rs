@@ -1,6 +1,9 @@
-//! The one module with `unsafe`: shaders without the run-time checks that wgpu adds.
+//! The one module with `unsafe`: shaders without the run-time checks that wgpu adds, and an instruction of x86.
 
-#![expect(unsafe_code, reason = "wgpu marks modules without its run-time checks unsafe; the argument stands below")]
+#![expect(
+    unsafe_code,
+    reason = "wgpu marks modules without its run-time checks unsafe, and Rust what takes pointers; the arguments stand below"
+)]
 
 /// A shader module of one of this library's kernels, without bounds checks, loop counters and division guards.
 ///
@@ -15,4 +18,20 @@ pub(crate) fn trusted_module(device: &wgpu::Device, label: &str, source: &str) -
     // through a bag's stretch of at most 1,024 ids, whose ends the recorder makes. Division: only by overrides
     // that are at least 1. Every byte of a shard is written by the upload before it is bound.
     unsafe { device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked()) }
+}
+
+/// Whether [`prefetch`] does anything.
+pub(crate) const PREFETCHES: bool = cfg!(target_arch = "x86_64");
+
+/// Asks for the cache line of `byte`, and does not wait for it.
+#[inline(always)]
+pub(crate) fn prefetch(byte: &u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the instruction is a hint, reads nothing that a program sees and faults on no address; every x86-64 has it.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = byte;
 }

@@ -7,9 +7,10 @@
 //               values = values + load16(row_of(position), k) * weight
 //           store16(row, k, values, times scale in the last pass)
 //
-// One accumulator a column, ids in their order: no answer depends on the grain or the device. A piece is a bag, or a stretch of
-// a long one; further stretches and passes go on with what the output has. Behind the ids lie the weights and the pieces, as
-// storage bindings are few. The host has counted bad ids; here they are skipped, or rows of zeros to a maximum.
+// One accumulator a column, ids in their order, products rounded before they are added: no answer depends on the grain or the
+// device. A piece is a bag, or a stretch of a long one; further stretches and passes go on with what the output has. Behind the
+// ids lie the weights and the pieces, as storage bindings are few. The host has counted bad ids; here they are skipped, or rows
+// of zeros to a maximum.
 
 // Whether the maximum is asked for; the sum else.
 override MAX: bool = false;
@@ -35,7 +36,7 @@ fn take(so_far: mat4x4<f32>, values: mat4x4<f32>) -> mat4x4<f32> {
             greater(so_far[3], values[3]),
         );
     }
-    return so_far + values;
+    return so_far + mat4x4<f32>(settled(values[0]), settled(values[1]), settled(values[2]), settled(values[3]));
 }
 
 fn nothing() -> mat4x4<f32> {

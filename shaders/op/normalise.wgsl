@@ -8,15 +8,6 @@
 // The scale keeps squares from overflowing. `sqrt` and `/` may round as a driver likes: the root is found by sums and products,
 // as the host finds it. A turn takes 64 columns, since a row may have a million and software adapters count turns.
 
-// A value that no compiler may join to what is done with it next: Mesa's for GL regroups chains of three sums or products.
-fn settled(values: vec4<f32>) -> vec4<f32> {
-    return bitcast<vec4<f32>>(bitcast<vec4<u32>>(values) | vec4<u32>(params.zero));
-}
-
-fn settled1(value: f32) -> f32 {
-    return bitcast<f32>(bitcast<u32>(value) | params.zero);
-}
-
 fn columns(position: u32, k: u32) -> mat4x4<f32> {
     if k >= GROUPS {
         return mat4x4<f32>();

@@ -15,7 +15,7 @@ use half::{f16, slice::HalfFloatSliceExt};
 
 use super::{
     Build, Category, Codec, Dtype, Misfit, Part, SchemeInfo, Shader,
-    pool::{BaggedRows, FoldRow, pool_rows},
+    pool::{BaggedRows, Fold, FoldRow, Replace, pool_rows},
     simd::{DecodeRow, decode_rows, touch},
 };
 use crate::units::Shape;
@@ -104,7 +104,7 @@ impl Halves<'_> {
 impl DecodeRow for Halves<'_> {
     #[inline(always)]
     fn decode_row(&self, row: usize, out: &mut [f32]) {
-        self.fold_row(row, out, |_, value| value);
+        self.fold_row(row, out, Replace);
     }
 
     #[inline(always)]
@@ -115,38 +115,33 @@ impl DecodeRow for Halves<'_> {
 
 impl FoldRow for Halves<'_> {
     #[inline(always)]
-    fn fold_row(&self, row: usize, out: &mut [f32], fold: impl Fn(f32, f32) -> f32) {
+    fn fold_row(&self, row: usize, out: &mut [f32], fold: impl Fold) {
         match bytemuck::try_cast_slice::<u8, u16>(self.row(row)) {
             Ok(halves) => {
                 for (value, half) in out.iter_mut().zip(halves) {
-                    *value = fold(*value, widen(u16::from_le(*half)));
+                    *value = fold.fold(*value, widen(u16::from_le(*half)));
                 }
             }
             // A part at an odd address. The loop is apart because pairs of bytes make no vectors.
             Err(_) => {
                 for (value, bytes) in out.iter_mut().zip(self.row(row).as_chunks().0) {
-                    *value = fold(*value, widen(u16::from_le_bytes(*bytes)));
+                    *value = fold.fold(*value, widen(u16::from_le_bytes(*bytes)));
                 }
             }
         }
     }
 }
 
-/// The value of a half, by whole-number steps that every instruction set has lanes for. Exact for all 65,536 of them.
+/// The value of a half, by steps that every instruction set has lanes for. Exact for all 65,536 of them.
 #[inline(always)]
 fn widen(half: u16) -> f32 {
-    const EXPONENT: u32 = 31 << 23;
     let bits = u32::from(half);
+    // Its exponent in the place of an f32's is too small by the difference of the biases, for subnormal halves too.
     let magnitude = (bits & 0x7fff) << 13;
-    let exponent = magnitude & EXPONENT;
-    // The bias of an exponent is 15 in halves and 127 in f32; that of infinity and NaN goes to the end of the range.
-    let normal = magnitude + ((127 - 15) << 23);
-    let special = magnitude + ((255 - 31) << 23);
-    // A subnormal half is its fraction times 2^-24: with the exponent of 2^-14 before it, less 2^-14.
-    let subnormal = f32::from_bits(magnitude + (113 << 23)) - f32::from_bits(113 << 23);
-    let value = if exponent == EXPONENT { special } else { normal };
-    let value = if exponent == 0 { subnormal.to_bits() } else { value };
-    f32::from_bits(value | (bits & 0x8000) << 16)
+    let value = f32::from_bits(magnitude) * f32::from_bits((127 + 112) << 23);
+    // Infinity and NaN have the greatest exponent of either.
+    let special = if magnitude >= 31 << 23 { 255 << 23 } else { 0 };
+    f32::from_bits(value.to_bits() | special | (bits & 0x8000) << 16)
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ use std::{fmt, sync::Arc};
 
 use super::{
     Build, Category, Codec, Dtype, Misfit, Part, SchemeInfo, Shader,
-    pool::{BaggedRows, FoldRow, pool_rows},
-    simd::{DecodeRow, decode_rows},
+    pool::{BaggedRows, Fold, FoldRow, pool_rows},
+    simd::{DecodeRow, decode_rows, touch},
 };
 use crate::units::Shape;
 
@@ -92,10 +92,15 @@ impl DecodeRow for Values<'_> {
 
 impl FoldRow for Values<'_> {
     #[inline(always)]
-    fn fold_row(&self, row: usize, out: &mut [f32], fold: impl Fn(f32, f32) -> f32) {
+    fn touch_folded(&self, row: usize) -> u8 {
+        touch(&self.bytes[row * self.dim * 4..][..self.dim * 4])
+    }
+
+    #[inline(always)]
+    fn fold_row(&self, row: usize, out: &mut [f32], fold: impl Fold) {
         let bytes = &self.bytes[row * self.dim * 4..][..self.dim * 4];
         for (value, bytes) in out.iter_mut().zip(bytes.as_chunks().0) {
-            *value = fold(*value, f32::from_le_bytes(*bytes));
+            *value = fold.fold(*value, f32::from_le_bytes(*bytes));
         }
     }
 }

@@ -35,7 +35,7 @@ use pulp::{Arch, Simd, WithSimd};
 use super::{
     Build, Category, Codec, Dtype, Misfit, Part, SchemeInfo, Shader,
     options::Options,
-    pool::{BaggedRows, FoldRow, pool_rows},
+    pool::{BaggedRows, Fold, FoldRow, Replace, pool_rows},
     simd::{DecodeRow, decode_rows, fold, touch},
 };
 use crate::{error::SchemeError, units::Shape};
@@ -200,7 +200,7 @@ impl<const AFFINE: bool> Rows<'_, AFFINE> {
 impl<const AFFINE: bool> DecodeRow for Rows<'_, AFFINE> {
     #[inline(always)]
     fn decode_row(&self, row: usize, out: &mut [f32]) {
-        self.fold_row(row, out, |_, value| value);
+        self.fold_row(row, out, Replace);
     }
 
     #[inline(always)]
@@ -211,30 +211,30 @@ impl<const AFFINE: bool> DecodeRow for Rows<'_, AFFINE> {
 
 impl<const AFFINE: bool> FoldRow for Rows<'_, AFFINE> {
     #[inline(always)]
-    fn fold_row(&self, row: usize, out: &mut [f32], fold: impl Fn(f32, f32) -> f32) {
+    fn fold_row(&self, row: usize, out: &mut [f32], fold: impl Fold) {
         let (codes, steps) = (self.codes(row), self.steps(row));
         if self.groups == 1 {
-            fold_group::<AFFINE>(steps, codes, out, &fold);
+            fold_group::<AFFINE>(steps, codes, out, fold);
         } else {
             let groups = out.chunks_mut(self.group).zip(codes.chunks(self.group));
             for ((out, codes), step) in groups.zip(steps.chunks_exact(step_bytes::<AFFINE>())) {
-                fold_group::<AFFINE>(step, codes, out, &fold);
+                fold_group::<AFFINE>(step, codes, out, fold);
             }
         }
     }
 }
 
 #[inline(always)]
-fn fold_group<const AFFINE: bool>(step: &[u8], codes: &[u8], out: &mut [f32], fold: impl Fn(f32, f32) -> f32) {
+fn fold_group<const AFFINE: bool>(step: &[u8], codes: &[u8], out: &mut [f32], fold: impl Fold) {
     let scale = read_f32(step);
     if AFFINE {
         let bias = read_f32(&step[4..]);
         for (value, &code) in out.iter_mut().zip(codes) {
-            *value = fold(*value, f32::from(code.cast_signed()) * scale + bias);
+            *value = fold.fold(*value, f32::from(code.cast_signed()) * scale + bias);
         }
     } else {
         for (value, &code) in out.iter_mut().zip(codes) {
-            *value = fold(*value, f32::from(code.cast_signed()) * scale);
+            *value = fold.fold(*value, f32::from(code.cast_signed()) * scale);
         }
     }
 }

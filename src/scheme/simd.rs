@@ -30,7 +30,7 @@ pub(super) trait DecodeRow {
     /// Decodes `row` to `out: [dim]`. To be marked `#[inline(always)]`.
     fn decode_row(&self, row: usize, out: &mut [f32]);
 
-    /// Reads a byte of each cache line that `row` is stored in (see [`touch`]). To be marked `#[inline(always)]`, and to
+    /// Brings near each cache line that `row` is stored in (see [`touch`]). To be marked `#[inline(always)]`, and to
     /// be left out where decoding takes no longer than reading.
     fn touch_row(&self, _row: usize) -> u8 {
         0
@@ -81,9 +81,14 @@ impl<D: DecodeRow> WithSimd for Decode<'_, D> {
     }
 }
 
-/// Reads a byte of each cache line of `bytes`, and answers with all of them: what has been read is near.
+/// Reads a byte of each cache line of `bytes`, and answers with all of them: what has been read is near. Where the processor
+/// has an instruction that asks for a line and does not wait for it, that is used instead.
 #[inline(always)]
 pub(super) fn touch(bytes: &[u8]) -> u8 {
+    if crate::raw::PREFETCHES {
+        bytes.iter().step_by(64).chain(bytes.last()).for_each(crate::raw::prefetch);
+        return 0;
+    }
     bytes.iter().step_by(64).chain(bytes.last()).fold(0, |read, byte| read | byte)
 }
 

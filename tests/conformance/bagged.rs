@@ -78,34 +78,25 @@ impl Call {
         Ok(bytes.as_chunks().0.iter().map(|word| f32::from_le_bytes(*word)).collect())
     }
 
-    /// What the documented order gives in f32: by stretches of 1,024 ids, by the `passes` that rows are in, ids in their order.
-    /// `decoded` are all rows of the table. No norms.
-    pub(crate) fn naive(&self, decoded: &[f32], dim: usize, passes: &[std::ops::Range<u32>]) -> Vec<f32> {
+    /// What the documented order gives in f32 for a table of one pass: ids in their order. `decoded` are all rows of the table.
+    /// No norms.
+    pub(crate) fn naive(&self, decoded: &[f32], dim: usize) -> Vec<f32> {
         let count = u32::try_from(decoded.len() / dim).expect("rows");
         let rows = self.ids.rows(count, self.policy);
+        let zeros = vec![0.0; dim];
         let mut out = Vec::new();
         for bag in 0..self.len() {
             let kept = self.kept(bag);
             let start = if self.mode == BagMode::Max { f32::MIN } else { 0.0 };
             let mut so_far = vec![start; dim];
-            let begin = usize::try_from(self.starts[bag]).expect("a position");
-            let stretches = kept.chunk_by(|one, other| (one - begin) / 1024 == (other - begin) / 1024);
-            for (stretch, (number, pass)) in
-                stretches.flat_map(|stretch| passes.iter().enumerate().map(move |pass| (stretch, pass)))
-            {
-                for &at in stretch {
-                    let row = match rows[at] {
-                        Some(row) if pass.contains(&row) => &decoded[row as usize * dim..][..dim],
-                        None if number == 0 => &vec![0.0; dim][..],
-                        _ => continue,
-                    };
-                    for (so_far, &value) in so_far.iter_mut().zip(row) {
-                        match (self.mode, &self.weights) {
-                            (BagMode::Max, _) if value > *so_far => *so_far = value,
-                            (BagMode::Max, _) => {}
-                            (_, Some(weights)) => *so_far += value * weights[at],
-                            (_, None) => *so_far += value,
-                        }
+            for &at in &kept {
+                let row = rows[at].map_or(&zeros[..], |row| &decoded[row as usize * dim..][..dim]);
+                for (so_far, &value) in so_far.iter_mut().zip(row) {
+                    match (self.mode, &self.weights) {
+                        (BagMode::Max, _) if value > *so_far => *so_far = value,
+                        (BagMode::Max, _) => {}
+                        (_, Some(weights)) => *so_far += value * weights[at],
+                        (_, None) => *so_far += value,
                     }
                 }
             }
@@ -163,7 +154,7 @@ impl Call {
         let host = Engine::host().load_blocking(&fixture.encoded).expect("host memory");
         let all: Vec<u32> = (0..fixture.rows()).collect();
         let decoded = host.gather_blocking(&all, IdPolicy::Error).expect("good ids").values;
-        let naive = self.naive(&decoded, fixture.dim(), &[0..fixture.rows()]);
+        let naive = self.naive(&decoded, fixture.dim());
         self.compare(fixture, &naive, &context);
         let want = if self.normalised {
             let normal = self.run(&host).expect("an answer");

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use gatherum::{IdPolicy, IdType, Scheme};
+use gatherum::{BagMode, IdPolicy, IdType, Scheme};
 use proptest::{
     collection::vec,
     prelude::{Just, Strategy, any},
@@ -12,13 +12,16 @@ use proptest::{
 
 use crate::{
     backend::Backend,
+    bagged::Call,
     case::{Case, Stamp},
-    fixture::Fixture,
+    fixture::{Fixture, values},
     lookup::{Batch, Lookup, verify},
 };
 
-pub(crate) const CASES: &[Case] =
-    &[Case { name: "a01_any_shape_and_ids", operation: "gather", stamp: Stamp::Schemes(a01_any_shape_and_ids) }];
+pub(crate) const CASES: &[Case] = &[
+    Case { name: "a01_any_shape_and_ids", operation: "gather", stamp: Stamp::Schemes(a01_any_shape_and_ids) },
+    Case { name: "a10_any_bags", operation: "bag", stamp: Stamp::Schemes(a10_any_bags) },
+];
 
 /// The same cases in every run.
 fn runner(cases: u32) -> TestRunner {
@@ -45,6 +48,30 @@ fn a01_any_shape_and_ids(scheme: &Scheme, backend: &Backend) {
         let fixture = Fixture::new(scheme, rows, dim);
         let table = backend.engine().load_blocking(&fixture.encoded).expect("the table fits");
         verify(&Lookup::all(backend), backend.engine(), &table, &fixture, &batch, policy);
+    });
+}
+
+/// Any cuts of any ids; the shape is one, as each pipeline costs a software adapter its time.
+fn a10_any_bags(scheme: &Scheme, backend: &Backend) {
+    let rows = 19;
+    let fixture = Fixture::new(scheme, rows, 18);
+    let table = backend.engine().load_blocking(&fixture.encoded).expect("the table fits");
+    let lengths = vec(prop_oneof![3 => 0..5usize, 1 => 0..70usize], 0..12);
+    let modes = prop_oneof![Just(BagMode::Sum), Just(BagMode::Mean), Just(BagMode::Max)];
+    let policies = prop_oneof![Just(IdPolicy::Zero), Just(IdPolicy::Wrap)];
+    let padding = proptest::option::of(-3..rows as i128 + 3);
+    let calls = (batches(rows), lengths, modes, policies, padding, any::<bool>());
+    check(&calls, |(batch, mut lengths, mode, policy, padding, weighted)| {
+        // Lengths are cut to the ids there are, and the last bag takes what is left.
+        let mut left = batch.len();
+        for length in &mut lengths {
+            *length = (*length).min(left);
+            left -= *length;
+        }
+        lengths.push(left);
+        let weights = (weighted && mode != BagMode::Max).then(|| values(batch.len(), 5));
+        let call = Call { mode, policy, padding, weights, ..Call::sum(batch, &lengths) };
+        call.verify(backend, backend.engine(), &table, &fixture);
     });
 }
 
