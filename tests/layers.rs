@@ -160,12 +160,20 @@ fn files_stay_small() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
+/// A scheme's Rust file, which is its own or its family's, and the WGSL file of the same name.
 #[test]
 fn each_scheme_has_a_shader_of_its_name() {
     for info in gatherum::Scheme::all() {
-        for file in [format!("src/scheme/{}.rs", info.name), format!("shaders/codec/{}.wgsl", info.name)] {
-            assert!(root().join(&file).is_file(), "scheme {}: no {file}", info.name);
+        let line = format!("name: \"{}\",", info.name);
+        let mut stems = Vec::new();
+        for path in files("src/scheme", "rs") {
+            if read(&path).contains(&line) {
+                stems.push(path.file_stem().unwrap().to_str().unwrap().to_owned());
+            }
         }
+        let [stem] = &*stems else { panic!("scheme {}: its `{line}` is in {stems:?}", info.name) };
+        let shader = format!("shaders/codec/{stem}.wgsl");
+        assert!(root().join(&shader).is_file(), "scheme {}: no {shader}", info.name);
     }
 }
 

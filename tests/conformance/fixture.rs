@@ -92,15 +92,16 @@ impl Fixture {
 /// How far from the f64 reference an f32 answer may be; 0 where it must be the reference rounded to f32.
 ///
 /// - f32 and f16: a stored value is an f32, so nothing is rounded.
-/// - Symmetric int8: `c * s` has at most 8 + 24 significant bits, so the reference is exact and one multiplication rounds it
-///   as the conversion to f32 does.
-/// - Affine int8: `c * s + b` rounds twice, each time by at most `2^-24` of the result: `2^-24 (|c s| + |c s + b|)`, or less
-///   where it is fused. A group of values in `lo..hi` has `|c s| <= 128 (hi - lo) / 255`, so both terms are at most
-///   `1.01 m` of its largest magnitude `m`: `2^-24 * 2.02 m`, and the largest stored magnitude is `m` but for half a step,
-///   `m / 255`. 2.1 covers that too.
+/// - Symmetric integers: `c * s`, of a code (less its offset) of at most 8 bits and a scale of at most 24, has at most 32
+///   significant bits, so the reference is exact and one multiplication rounds it as the conversion to f32 does.
+/// - Affine integers: `c * s + b` rounds twice, each time by at most `2^-24` of the result: `2^-24 (|c s| + |c s + b|)`, or
+///   less where it is fused. The second term is at most the largest stored magnitude `m`. Where codes are signed, `b` is
+///   near the middle of a group, and `|c s| <= 128 (hi - lo) / 255`, which is `m` but for half a step, `m / 255`. Where they
+///   are unsigned, `b` is the lowest end: the least value of a group has code 0, so that `b` is a stored value, and
+///   `|c s| = |x - b| <= 2 m`. `2^-24 * 3.1 m` covers both.
 fn rounding(scheme: &Scheme, row: &[f64]) -> f64 {
     if scheme.to_string().contains("affine") {
-        row.iter().fold(0.0, |largest: f64, value| largest.max(value.abs())) * 2.1 * 2f64.powi(-24)
+        row.iter().fold(0.0, |largest: f64, value| largest.max(value.abs())) * 3.1 * 2f64.powi(-24)
     } else {
         0.0
     }

@@ -1,0 +1,245 @@
+//! Which scale and bias a group gets.
+
+use half::f16;
+
+use super::PackedInt;
+use crate::scheme::{
+    f16::widen,
+    simd::{ends, fold},
+};
+
+/// The least f32 scale of a symmetric group.
+pub(super) const LEAST_STEP: f32 = f32::MIN_POSITIVE;
+/// The least f32 scale and bias of an affine group: sums of multiples of `2^-125` are never subnormal.
+pub(super) const LEAST_AFFINE: f32 = 1.0 / (1u128 << 102) as f32;
+/// Rows of a lesser magnitude have no scales in halves: their spacing, `2^-24`, would be more than an eighth of a step of
+/// `int4`.
+pub(super) const LEAST_HALVES: f32 = 1.0 / (1 << 17) as f32;
+
+/// The ranges that are tried, but for the whole one: shares of it, the widest first.
+const FACTORS: [f64; 10] = [0.9375, 0.875, 0.8125, 0.75, 0.6875, 0.625, 0.5625, 0.5, 0.4375, 0.375];
+
+const LARGEST_HALF: f32 = 65504.0;
+const LEAST_NORMAL_HALF: f32 = 1.0 / (1 << 14) as f32;
+const LEAST_HALF: f32 = 1.0 / (1 << 24) as f32;
+
+/// What a group of columns is decoded with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Step {
+    pub(super) scale: f32,
+    pub(super) bias: f32,
+}
+
+impl Step {
+    #[inline(always)]
+    pub(super) fn read<const AFFINE: bool>(half: bool, bytes: &[u8]) -> Self {
+        let number = |at: usize| {
+            if half {
+                widen(u16::from_le_bytes([bytes[2 * at], bytes[2 * at + 1]]))
+            } else {
+                f32::from_le_bytes([bytes[4 * at], bytes[4 * at + 1], bytes[4 * at + 2], bytes[4 * at + 3]])
+            }
+        };
+        Self { scale: number(0), bias: if AFFINE { number(1) } else { 0.0 } }
+    }
+
+    /// Writes scale and bias, or as many of them as there are bytes for.
+    pub(super) fn write(self, half: bool, bytes: &mut [u8]) {
+        let numbers = [self.scale, self.bias];
+        if half {
+            for (bytes, number) in bytes.chunks_exact_mut(2).zip(numbers) {
+                bytes.copy_from_slice(&f16::from_f32(number).to_le_bytes());
+            }
+        } else {
+            for (bytes, number) in bytes.chunks_exact_mut(4).zip(numbers) {
+                bytes.copy_from_slice(&number.to_le_bytes());
+            }
+        }
+    }
+}
+
+impl PackedInt {
+    /// The codes' ends, as numbers that the scale multiplies.
+    #[inline(always)]
+    pub(super) fn code_ends(&self) -> (f32, f32) {
+        let low = if self.affine { 0.0 } else { -((1 << (self.bits - 1)) as f32) };
+        (low, low + ((1 << self.bits) - 1) as f32)
+    }
+
+    /// The step of a group, or why there is none.
+    #[inline(always)]
+    pub(super) fn step(&self, values: &[f32]) -> Result<Step, &'static str> {
+        let (lo, hi) = ends(values);
+        if let Some(step) = self.level_step(values, lo, hi) {
+            return Ok(step);
+        }
+        let Some(whole) = self.range_step(lo, hi, 1.0) else {
+            return Err(if self.half {
+                "its scale or bias is over 65504, the largest half; `scales=f32` holds it"
+            } else {
+                "the range of its group is over the largest f32; symmetric codes, without `affine`, hold it"
+            });
+        };
+        if !self.search {
+            return Ok(whole);
+        }
+        let unit = 1.0 / whole.scale;
+        let mut best = whole;
+        let mut least = self.squares(values, whole, unit);
+        for factor in FACTORS {
+            if let Some(step) = self.range_step(lo, hi, factor) {
+                // What overflows makes an infinity or a NaN, which is not less.
+                let squares = self.squares(values, step, unit);
+                if squares < least {
+                    (best, least) = (step, squares);
+                }
+            }
+        }
+        Ok(best)
+    }
+
+    /// The step of a group of one value, or symmetric of one magnitude and 0, where it decodes as far as scales hold it.
+    #[inline(always)]
+    fn level_step(&self, values: &[f32], lo: f32, hi: f32) -> Option<Step> {
+        if self.affine {
+            let bias = if self.half { nearest_half(lo) } else { flush(lo) };
+            let held = !self.half || bias.abs() <= LARGEST_HALF;
+            return (lo == hi && held).then_some(Step { scale: 0.0, bias });
+        }
+        let largest = larger(lo, hi);
+        if largest == 0.0 {
+            return Some(Step { scale: 0.0, bias: 0.0 });
+        }
+        if !values.iter().all(|value| value.abs() == largest || *value == 0.0) {
+            return None;
+        }
+        let power = (1 << (self.bits - 2)) as f32;
+        let exact = largest / power;
+        let scale = if self.half { nearest_half(exact) } else { exact };
+        let normal = if self.half { LEAST_NORMAL_HALF..=LARGEST_HALF } else { LEAST_STEP..=f32::MAX };
+        normal.contains(&scale).then_some(Step { scale, bias: 0.0 })
+    }
+
+    /// The step of a range, of which a share is used: symmetric of its largest magnitude, affine of its middle.
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "rounding to f32 is what is wanted")]
+    fn range_step(&self, lo: f32, hi: f32, factor: f64) -> Option<Step> {
+        let span = self.span();
+        if !self.affine {
+            let scale = (f64::from(larger(lo, hi)) * (factor / span)) as f32;
+            let scale = self.hold_scale(scale, LEAST_STEP, |scale| (scale * span as f32).is_finite())?;
+            return Some(Step { scale: if hi >= -lo { -scale } else { scale }, bias: 0.0 });
+        }
+        if !(hi - lo).is_finite() {
+            return None;
+        }
+        let cut = (f64::from(hi) - f64::from(lo)) * ((1.0 - factor) / 2.0);
+        let (lo, hi) = ((f64::from(lo) + cut) as f32, f64::from(hi) - cut);
+        let bias = if self.half { half_below(lo) } else { flush(lo) };
+        if self.half && !(-LARGEST_HALF..=LARGEST_HALF).contains(&bias) {
+            return None;
+        }
+        let scale = ((hi - f64::from(bias)) / span) as f32;
+        let decodes = |scale: f32| (scale * span as f32).is_finite() && (scale * span as f32 + bias).is_finite();
+        Some(Step { scale: self.hold_scale(scale, LEAST_AFFINE, decodes)?, bias })
+    }
+
+    /// A positive scale as it can be stored: no less in halves, and in f32 no more than what decodes to finite values.
+    #[inline(always)]
+    fn hold_scale(&self, scale: f32, least: f32, decodes: impl Fn(f32) -> bool) -> Option<f32> {
+        if self.half {
+            let scale = half_above(scale).max(LEAST_HALF);
+            return (scale <= LARGEST_HALF).then_some(scale);
+        }
+        let mut scale = scale.max(least);
+        while !decodes(scale) {
+            scale = scale.next_down();
+        }
+        Some(scale)
+    }
+
+    /// The sum of squared errors by `step`, in units of `1 / unit`, which keeps it from overflowing.
+    #[inline(always)]
+    fn squares(&self, values: &[f32], step: Step, unit: f32) -> f32 {
+        let (low, high) = self.code_ends();
+        let inverse = 1.0 / step.scale;
+        let add = |sum: f32, value: f32| {
+            let code = whole((value - step.bias) * inverse, low, high) - ROUND;
+            let error = (value - (code * step.scale + step.bias)) * unit;
+            sum + error * error
+        };
+        fold(values, 0.0, add, |sum, other| sum + other)
+    }
+
+    /// Codes of `values`, as they are stored.
+    #[inline(always)]
+    pub(super) fn codes(&self, values: &[f32], step: Step, codes: &mut [u8]) {
+        let (low, high) = self.code_ends();
+        let zero = if self.affine { 0 } else { 1 << (self.bits - 1) };
+        if step.scale == 0.0 {
+            codes.fill(zero);
+            return;
+        }
+        let inverse = 1.0 / step.scale;
+        for (code, &value) in codes.iter_mut().zip(values) {
+            *code = whole((value - step.bias) * inverse, low, high).to_bits().to_le_bytes()[0].wrapping_add(zero);
+        }
+    }
+}
+
+/// Adding 1.5 * 2^23 leaves the whole number, rounded to nearest even, in the low bits of an f32 under 2^22.
+const ROUND: f32 = 12_582_912.0;
+
+/// The nearest whole number in `low..=high`, plus [`ROUND`].
+#[inline(always)]
+fn whole(steps: f32, low: f32, high: f32) -> f32 {
+    // Plain comparisons: those of `f32::max` see to NaN, which there is none of.
+    let steps = if steps > low { steps } else { low };
+    let steps = if steps < high { steps } else { high };
+    steps + ROUND
+}
+
+#[inline(always)]
+fn larger(lo: f32, hi: f32) -> f32 {
+    if hi >= -lo { hi } else { -lo }
+}
+
+#[inline(always)]
+fn flush(bias: f32) -> f32 {
+    if bias.abs() < LEAST_AFFINE { 0.0 } else { bias }
+}
+
+/// The nearest half, ties to even, as an f32; over [`LARGEST_HALF`] where there is none.
+#[inline(always)]
+fn nearest_half(value: f32) -> f32 {
+    let magnitude = value.abs();
+    let rounded = if magnitude < LEAST_NORMAL_HALF {
+        // The last bit of a number in 0.5..1 is the spacing of subnormal halves.
+        (magnitude + 0.5) - 0.5
+    } else {
+        let bits = magnitude.to_bits();
+        f32::from_bits((bits + 0xfff + (bits >> 13 & 1)) & !0x1fff)
+    };
+    rounded.copysign(value)
+}
+
+/// What lies between a half and the next one away from 0.
+#[inline(always)]
+fn spacing(half: f32) -> f32 {
+    let magnitude = half.abs();
+    if magnitude < LEAST_NORMAL_HALF { LEAST_HALF } else { f32::from_bits(magnitude.to_bits() & 0x7f80_0000) / 1024.0 }
+}
+
+/// A half that is no less than a positive number, and no more than one spacing over it.
+#[inline(always)]
+fn half_above(value: f32) -> f32 {
+    let half = nearest_half(value);
+    if half < value { half + spacing(half) } else { half }
+}
+
+/// A half that is no more than `value`, and no more than one spacing under it.
+#[inline(always)]
+fn half_below(value: f32) -> f32 {
+    let half = nearest_half(value);
+    if half > value { half - spacing(half) } else { half }
+}
