@@ -40,7 +40,7 @@
 //! **Error bound.** With the whole range no value is more than half a step from its code's: `e = t/2 (1 + 2^-12) + 2^-21 m`,
 //! the second term for what f32 rounds. `t` is `m / (2^(bits-1) - 1)` or `(hi - lo) / (2^bits - 1)`, with halves
 //! `(hi - lo + 2^-10 |lo| + 2^-24) / (2^bits - 1)` times `1 + 2^-9`, plus `2^-24`: the spacing of halves is `2^-10` of a
-//! value or less, and `2^-24` at the least. A group that is constant to the sign has, with halves, `2^-11 m + 2^-25` instead.
+//! value or less, and `2^-24` at the least. A constant affine group has, with halves, `2^-11 m + 2^-25` instead.
 //! A searched range has no larger sum of squares than the whole one, `n e^2` over `n` columns: no error is over
 //! `sqrt(n) e (1 + (n/8 + 32) 2^-24)`, the last factor for the sums' own rounding. Nor is it over `e` and what the least
 //! range leaves out, `5/8 m` or `5/16 (hi - lo)`. The bound is the lesser one.
@@ -140,8 +140,8 @@ impl PackedInt {
 
     fn group_bound(&self, values: &[f32]) -> f64 {
         let (lo, hi) = ends(values);
-        let (lo, hi, least) = (f64::from(lo), f64::from(hi), lo.abs().max(hi.abs()));
-        let largest = f64::from(least);
+        let (lo, hi) = (f64::from(lo), f64::from(hi));
+        let largest = lo.abs().max(hi.abs());
         let (range, left_out) = if self.affine { (hi - lo, 5.0 / 16.0) } else { (largest, 5.0 / 8.0) };
         let mut step = range / self.span();
         if self.half {
@@ -151,7 +151,7 @@ impl PackedInt {
             step = step.max(2.0 * f64::from(if self.affine { LEAST_AFFINE } else { LEAST_STEP }));
         }
         let mut whole = step / 2.0 * (1.0 + 2f64.powi(-12)) + largest * 2f64.powi(-21);
-        if self.half && values.iter().all(|value| value.abs() == least || *value == 0.0) {
+        if self.half && self.affine && lo == hi {
             whole = whole.max(largest * 2f64.powi(-11) + 2f64.powi(-25));
         }
         if !self.search {

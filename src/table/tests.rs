@@ -102,8 +102,10 @@ fn a09_constant_rows_are_exact() {
         for constant in [2.5, -2.5, 1.0, 0.0, 0.123, 1e-3, -6e4] {
             let row = [constant; 100];
             let table = encode(&scheme, &row, 100).unwrap();
-            let stored = if has_halves(&scheme) { half::f16::from_f32(constant).to_f32() } else { constant };
-            assert_eq!(error(&table, &[stored; 100]), 0.0, "{scheme} of {constant}");
+            // A half is within 2^-11 of a number, and a scale of 2.5 over a power of two is one.
+            let most =
+                if has_halves(&scheme) && constant != 2.5 { 2f64.powi(-10) * f64::from(constant.abs()) } else { 0.0 };
+            assert!(error(&table, &row) <= most, "{scheme} of {constant}");
         }
     }
 }

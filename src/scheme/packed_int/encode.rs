@@ -39,15 +39,13 @@ impl<const BITS: usize> WithSimd for Encode<'_, BITS> {
         let rows = self.values.chunks_exact(dim).zip(self.codes.chunks_exact_mut(scheme.row_bytes(dim)));
         for (row, (values, codes)) in rows.enumerate() {
             let misfit = |at: usize, reason| Misfit { index: row * dim + at, reason };
-            if scheme.half && is_tiny(values) {
-                let reason = "its row's values are under 2^-17, too small for scales in halves; `scales=f32` holds it";
-                return Err(misfit(first_largest(values), reason));
-            }
+            let tiny = scheme.half && is_tiny(values);
             // A group is a multiple of 16 columns, or the row: it begins on a byte.
             let groups = values.chunks(group).zip(codes.chunks_mut(group.div_ceil(8) * BITS));
             for (number, (values, codes)) in groups.enumerate() {
-                let step =
-                    scheme.step(values).map_err(|reason| misfit(number * group + first_largest(values), reason))?;
+                let step = scheme
+                    .step(values, tiny)
+                    .map_err(|reason| misfit(number * group + first_largest(values), reason))?;
                 pack_group::<BITS>(scheme, values, step, codes);
                 let Some(out) = steps.next() else { unreachable!("a step a group") };
                 step.write(scheme.half, out);

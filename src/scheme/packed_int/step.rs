@@ -66,12 +66,15 @@ impl PackedInt {
         (low, low + ((1 << self.bits) - 1) as f32)
     }
 
-    /// The step of a group, or why there is none.
+    /// The step of a group, or why there is none; `tiny` where its row is too small for scales in halves.
     #[inline(always)]
-    pub(super) fn step(&self, values: &[f32]) -> Result<Step, &'static str> {
+    pub(super) fn step(&self, values: &[f32], tiny: bool) -> Result<Step, &'static str> {
         let (lo, hi) = ends(values);
-        if let Some(step) = self.level_step(values, lo, hi) {
+        if let Some(step) = self.grid_step(values, lo, hi) {
             return Ok(step);
+        }
+        if tiny {
+            return Err("its row's values are under 2^-17, too small for scales in halves; `scales=f32` holds it");
         }
         let Some(whole) = self.range_step(lo, hi, 1.0) else {
             return Err(if self.half {
@@ -98,49 +101,64 @@ impl PackedInt {
         Ok(best)
     }
 
-    /// The step of a group of one value, or symmetric of one magnitude and 0, where it decodes as far as scales hold it.
+    /// The step that makes exactly these values, where one does: they are whole numbers of steps from 0, or from the least.
     #[inline(always)]
-    fn level_step(&self, values: &[f32], lo: f32, hi: f32) -> Option<Step> {
-        if self.affine {
-            let bias = if self.half { nearest_half(lo) } else { flush(lo) };
-            let held = !self.half || bias.abs() <= LARGEST_HALF;
-            return (lo == hi && held).then_some(Step { scale: 0.0, bias });
+    fn grid_step(&self, values: &[f32], lo: f32, hi: f32) -> Option<Step> {
+        let extent = if self.affine { f64::from(hi) - f64::from(lo) } else { f64::from(larger(lo, hi)) };
+        let held = |value: f32| if self.half { nearest_half(value) } else { value };
+        let bias = if self.affine { held(flush(lo)) } else { 0.0 };
+        if extent == 0.0 {
+            // One value, or all zero: the bias alone.
+            return (!self.half || is_half(bias)).then_some(Step { scale: 0.0, bias });
         }
-        let largest = larger(lo, hi);
-        if largest == 0.0 {
-            return Some(Step { scale: 0.0, bias: 0.0 });
-        }
-        if !values.iter().all(|value| value.abs() == largest || *value == 0.0) {
+        if self.affine && bias != lo {
             return None;
         }
-        let power = (1 << (self.bits - 2)) as f32;
-        let exact = largest / power;
-        let scale = if self.half { nearest_half(exact) } else { exact };
-        let normal = if self.half { LEAST_NORMAL_HALF..=LARGEST_HALF } else { LEAST_STEP..=f32::MAX };
-        normal.contains(&scale).then_some(Step { scale, bias: 0.0 })
+        let least = if self.affine { LEAST_AFFINE } else { LEAST_STEP };
+        let most_steps = if self.affine { (1 << self.bits) - 1 } else { 1 << (self.bits - 1) };
+        for steps in (1..=most_steps).rev() {
+            let scale = held(nearest(extent / f64::from(steps)));
+            let step = Step { scale: if !self.affine && hi >= -lo { -scale } else { scale }, bias };
+            let holds = if self.half { scale > 0.0 && is_half(scale) } else { scale >= least && scale.is_finite() };
+            if holds && self.makes(values, step) {
+                return Some(step);
+            }
+        }
+        None
+    }
+
+    /// Whether `step` makes exactly these values. The first that it does not ends the question.
+    #[inline(always)]
+    fn makes(&self, values: &[f32], step: Step) -> bool {
+        let (low, high) = self.code_ends();
+        let inverse = 1.0 / step.scale;
+        values.iter().all(|value| {
+            let code = whole((value - step.bias) * inverse, low, high) - ROUND;
+            code * step.scale + step.bias == *value
+        })
     }
 
     /// The step of a range, of which a share is used: symmetric of its largest magnitude, affine of its middle.
     #[inline(always)]
-    #[expect(clippy::cast_possible_truncation, reason = "rounding to f32 is what is wanted")]
     fn range_step(&self, lo: f32, hi: f32, factor: f64) -> Option<Step> {
         let span = self.span();
+        let end = nearest(span);
         if !self.affine {
-            let scale = (f64::from(larger(lo, hi)) * (factor / span)) as f32;
-            let scale = self.hold_scale(scale, LEAST_STEP, |scale| (scale * span as f32).is_finite())?;
+            let scale = nearest(f64::from(larger(lo, hi)) * (factor / span));
+            let scale = self.hold_scale(scale, LEAST_STEP, |scale| (scale * end).is_finite())?;
             return Some(Step { scale: if hi >= -lo { -scale } else { scale }, bias: 0.0 });
         }
         if !(hi - lo).is_finite() {
             return None;
         }
         let cut = (f64::from(hi) - f64::from(lo)) * ((1.0 - factor) / 2.0);
-        let (lo, hi) = ((f64::from(lo) + cut) as f32, f64::from(hi) - cut);
+        let (lo, hi) = (nearest(f64::from(lo) + cut), f64::from(hi) - cut);
         let bias = if self.half { half_below(lo) } else { flush(lo) };
-        if self.half && !(-LARGEST_HALF..=LARGEST_HALF).contains(&bias) {
+        if self.half && !is_half(bias) {
             return None;
         }
-        let scale = ((hi - f64::from(bias)) / span) as f32;
-        let decodes = |scale: f32| (scale * span as f32).is_finite() && (scale * span as f32 + bias).is_finite();
+        let scale = nearest((hi - f64::from(bias)) / span);
+        let decodes = |scale: f32| (scale * end).is_finite() && (scale * end + bias).is_finite();
         Some(Step { scale: self.hold_scale(scale, LEAST_AFFINE, decodes)?, bias })
     }
 
@@ -149,7 +167,7 @@ impl PackedInt {
     fn hold_scale(&self, scale: f32, least: f32, decodes: impl Fn(f32) -> bool) -> Option<f32> {
         if self.half {
             let scale = half_above(scale).max(LEAST_HALF);
-            return (scale <= LARGEST_HALF).then_some(scale);
+            return is_half(scale).then_some(scale);
         }
         let mut scale = scale.max(least);
         while !decodes(scale) {
@@ -207,6 +225,18 @@ fn larger(lo: f32, hi: f32) -> f32 {
 #[inline(always)]
 fn flush(bias: f32) -> f32 {
     if bias.abs() < LEAST_AFFINE { 0.0 } else { bias }
+}
+
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "rounding is what is wanted")]
+pub(super) fn nearest(value: f64) -> f32 {
+    value as f32
+}
+
+/// Whether a number rounded as halves are is one: not over the largest.
+#[inline(always)]
+fn is_half(rounded: f32) -> bool {
+    (-LARGEST_HALF..=LARGEST_HALF).contains(&rounded)
 }
 
 /// The nearest half, ties to even, as an f32; over [`LARGEST_HALF`] where there is none.
