@@ -42,10 +42,13 @@ pub fn values(rows: u32, dim: usize) -> Vec<f32> {
     (0..rows as usize * dim).map(|_| random.next() as f32 / (1u32 << 30) as f32 - 1.0).collect()
 }
 
-/// Every variant of every scheme.
+/// Every variant of every scheme, or those that `SCHEMES` lists, with spaces between them.
 pub fn schemes() -> Vec<Scheme> {
-    let variants = Scheme::all().iter().flat_map(|info| info.variants);
-    variants.map(|text| text.parse().expect("the registry's variants parse")).collect()
+    let parse = |text: &str| text.parse().unwrap_or_else(|error| panic!("SCHEMES: {error}"));
+    match std::env::var("SCHEMES") {
+        Ok(list) => list.split_whitespace().map(parse).collect(),
+        Err(_) => Scheme::all().iter().flat_map(|info| info.variants).map(|text| parse(text)).collect(),
+    }
 }
 
 /// An engine on the host and one on each adapter that serves, with short names.

@@ -17,6 +17,7 @@ pub(crate) mod simd;
 use std::{fmt, str::FromStr, sync::Arc};
 
 pub(crate) use codec::{Codec, Misfit, NO_ROW, Shader};
+pub use packed_int::swap_nibbles;
 pub use part::{Category, Dtype, Part};
 pub use registry::SchemeInfo;
 

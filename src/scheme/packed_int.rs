@@ -54,12 +54,14 @@
 
 mod decode;
 mod encode;
+mod nibbles;
 mod step;
 #[cfg(test)]
 mod tests;
 
 use std::{fmt, sync::Arc};
 
+pub use self::nibbles::swap_nibbles;
 use self::step::{LEAST_AFFINE, LEAST_STEP};
 use super::{
     Category, Codec, Dtype, Misfit, Part, SchemeInfo, Shader, f16::half_by_definition, options::Options, simd::ends,
