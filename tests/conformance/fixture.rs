@@ -97,8 +97,8 @@ impl Fixture {
 /// - Affine integers: `c * s + b` rounds twice, each time by at most `2^-24` of the result: `2^-24 (|c s| + |c s + b|)`, or
 ///   less where it is fused. The second term is at most the largest stored magnitude `m`. Where codes are signed, `b` is
 ///   near the middle of a group, and `|c s| <= 128 (hi - lo) / 255`, which is `m` but for half a step, `m / 255`. Where they
-///   are unsigned, `b` is the lowest end: the least value of a group has code 0, so that `b` is a stored value, and
-///   `|c s| = |x - b| <= 2 m`. `2^-24 * 3.1 m` covers both.
+///   are unsigned, `b` is the lowest end of the stored values, or less than a half's spacing under them, so that
+///   `|c s| = |x - b|` is at most `2.002 m`. `2^-24 * 3.1 m` covers both.
 fn rounding(scheme: &Scheme, row: &[f64]) -> f64 {
     if scheme.to_string().contains("affine") {
         row.iter().fold(0.0, |largest: f64, value| largest.max(value.abs())) * 3.1 * 2f64.powi(-24)

@@ -70,7 +70,7 @@ impl PackedInt {
     #[inline(always)]
     pub(super) fn step(&self, values: &[f32], tiny: bool) -> Result<Step, &'static str> {
         let (lo, hi) = ends(values);
-        if let Some(step) = self.grid_step(values, lo, hi) {
+        if let Some(step) = self.grid_step(values, lo, hi, tiny) {
             return Ok(step);
         }
         if tiny {
@@ -103,13 +103,14 @@ impl PackedInt {
 
     /// The step that makes exactly these values, where one does: they are whole numbers of steps from 0, or from the least.
     #[inline(always)]
-    fn grid_step(&self, values: &[f32], lo: f32, hi: f32) -> Option<Step> {
+    fn grid_step(&self, values: &[f32], lo: f32, hi: f32, tiny: bool) -> Option<Step> {
         let extent = if self.affine { f64::from(hi) - f64::from(lo) } else { f64::from(larger(lo, hi)) };
         let held = |value: f32| if self.half { nearest_half(value) } else { value };
         let bias = if self.affine { held(flush(lo)) } else { 0.0 };
         if extent == 0.0 {
             // One value, or all zero: the bias alone.
-            return (!self.half || is_half(bias)).then_some(Step { scale: 0.0, bias });
+            let holds = (!self.half || is_half(bias)) && (!tiny || bias == lo);
+            return holds.then_some(Step { scale: 0.0, bias });
         }
         if self.affine && bias != lo {
             return None;
