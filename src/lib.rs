@@ -8,6 +8,7 @@
 //!   reads rows from safetensors, NumPy and word-vector files, and writes and reads tables.
 //! - An [`Engine`] is a device or the host. [`Engine::load`] places a table there; [`Table::gather`] looks rows up,
 //!   [`Table::gather_buffer`] leaves them on the device, [`Table::encode_gather`] records into an encoder of the caller's.
+//!   [`Table::bag`] sums, averages or takes the maximum of the rows of each bag of ids, without making them.
 //! - [`Engine::memory`] tells, to the byte, where the memory went; [`EngineBuilder::memory_budget`] bounds it.
 //!
 //! ```
@@ -28,7 +29,8 @@
 //!
 //! # Features
 //!
-//! `files` (default): module `io`. `cli`: the command `gatherum`.
+//! `files` (default): module `io`. `lowrank` (default): fitting tables of low rank; reading them needs no feature. `cli`: the
+//! command `gatherum`.
 //!
 //! # Ids
 //!
@@ -56,12 +58,13 @@ mod units;
 
 pub use engine::{AdapterReport, BackendChoice, BackendInfo, Engine, EngineBuilder};
 pub use error::{
-    DeviceError, EncodeError, EngineError, GatherError, OverBudget, SchemeError, ShapeError, SourceError, TableError,
+    BagsError, DeviceError, EncodeError, EngineError, GatherError, OverBudget, SchemeError, ShapeError, SourceError,
+    TableError,
 };
 pub use gpu::{Granularity, OutputDtype};
 pub use memory::{MemoryReport, MemoryRow, Placement, RowTooLarge, Shard};
-pub use op::{BadIds, IdBuffer, IdPolicy, IdSource, IdType, Ids};
-pub use scheme::{Category, Dtype, Part, Scheme, SchemeInfo, TableSpec, swap_nibbles};
+pub use op::{BadIds, BagMode, Bags, IdBuffer, IdPolicy, IdSource, IdType, Ids};
+pub use scheme::{Category, Dtype, FitFigure, Part, Scheme, SchemeInfo, TableSpec, swap_nibbles};
 pub use source::{PartSink, RowSource, SliceSource, TableSource};
 pub use table::{EncodeReport, EncodedTable, Encoder, GatherStatus, OutputBuffer, Progress, RowBuffer, Rows, Table};
 pub use units::{Bytes, MAX_DIM, MAX_ROWS, Shape};
@@ -81,6 +84,13 @@ pub mod testing {
     #[must_use]
     pub fn roofline(engine: &crate::Engine, bytes: u64, span: u32) -> Option<Roofline> {
         engine.gpu().map(|gpu| Roofline::new(gpu, bytes, span))
+    }
+
+    /// How far an f32 answer may be from the f64 reference of a row; 0 where it must be the reference rounded to f32. The
+    /// argument stands in the scheme's documentation.
+    #[must_use]
+    pub fn rounding(spec: &crate::TableSpec, row: &[f64]) -> f64 {
+        spec.scheme().codec().rounding(row)
     }
 
     /// Every pipeline the engine may make.

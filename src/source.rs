@@ -13,7 +13,8 @@ pub trait RowSource {
 
     /// Fills `out: [n, dim]` with rows `first..first + n`, as f32.
     ///
-    /// The encoder asks for ascending, adjoining ranges, from row 0 to the last.
+    /// The encoder asks for ascending, adjoining ranges, from row 0 to the last, and begins again at row 0 for schemes that
+    /// learn of the rows before they store them.
     ///
     /// # Errors
     /// [`SourceError`] that names the file, the place in it and the reason.

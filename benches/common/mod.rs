@@ -1,6 +1,6 @@
 //! What the benches share: data from a fixed seed, the adapters there are, and how a run is named.
 
-use gatherum::{AdapterReport, BackendChoice, EncodedTable, Engine, Scheme};
+use gatherum::{AdapterReport, BackendChoice, EncodedTable, Engine, Scheme, TableSource};
 
 /// A small generator, so that every run has the same data. Knuth's MMIX constants.
 #[derive(Clone, Debug)]
@@ -42,13 +42,14 @@ pub fn values(rows: u32, dim: usize) -> Vec<f32> {
     (0..rows as usize * dim).map(|_| random.next() as f32 / (1u32 << 30) as f32 - 1.0).collect()
 }
 
-/// Every variant of every scheme, or those that `SCHEMES` lists, with spaces between them.
+/// Every variant of every scheme, or those that the variable `SCHEMES` lists, with blanks between them.
 pub fn schemes() -> Vec<Scheme> {
-    let parse = |text: &str| text.parse().unwrap_or_else(|error| panic!("SCHEMES: {error}"));
-    match std::env::var("SCHEMES") {
-        Ok(list) => list.split_whitespace().map(parse).collect(),
-        Err(_) => Scheme::all().iter().flat_map(|info| info.variants).map(|text| parse(text)).collect(),
-    }
+    let wanted = std::env::var("SCHEMES").ok();
+    let texts: Vec<&str> = match &wanted {
+        Some(wanted) => wanted.split_whitespace().collect(),
+        None => Scheme::all().iter().flat_map(|info| info.variants).copied().collect(),
+    };
+    texts.into_iter().map(|text| text.parse().expect("a scheme")).collect()
 }
 
 /// An engine on the host and one on each adapter that serves, with short names.
@@ -88,9 +89,14 @@ pub fn announce(engines: &[(String, Engine)]) {
 /// Asserts a sample of rows against the definition of the format.
 pub fn assert_rows(table: &EncodedTable, ids: &[u32], dim: usize, rows: &[f32]) {
     for (position, id) in ids.iter().enumerate().step_by(ids.len().div_ceil(64)) {
-        for column in [0, dim / 2, dim - 1] {
-            let (got, want) = (f64::from(rows[position * dim + column]), table.reference(*id, column as u32));
-            assert!((got - want).abs() <= want.abs() * 1e-6 + 1e-6, "row {id}, column {column}: {got}, not {want}");
+        let row: Vec<f64> = (0..dim as u32).map(|column| table.reference(*id, column)).collect();
+        let rounding = gatherum::testing::rounding(table.spec(), &row);
+        for (column, want) in row.iter().enumerate() {
+            let got = f64::from(rows[position * dim + column]);
+            assert!(
+                (got - want).abs() <= rounding.max(want.abs() * 2f64.powi(-24)),
+                "row {id}, column {column}: {got}, not {want}"
+            );
         }
     }
 }

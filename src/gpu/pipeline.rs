@@ -7,10 +7,10 @@ use std::{
 
 use super::{
     Gpu,
-    compose::{Bound, Sink, compose, table_constants},
-    params::{Params, SHARDS_A_PASS},
+    compose::{Bound, Op, Sink, compose, table_constants},
+    params::Params,
 };
-use crate::scheme::TableSpec;
+use crate::{op::STRETCH, scheme::TableSpec};
 
 /// Threads of a workgroup.
 pub(crate) const WORKGROUP: u32 = 64;
@@ -25,8 +25,9 @@ pub enum Granularity {
     Coarse,
 }
 
-/// The most groups of 16 columns that a thread takes. Mesa's llvmpipe leaves loops after 65,535 turns, counted over all loops
-/// of a thread, without a word.
+/// Mesa's llvmpipe leaves loops after so many turns, counted over all loops of a thread, without a word.
+const MOST_TURNS: u32 = 65_535;
+/// The most groups of 16 columns that a thread takes.
 const LONGEST_SPAN: u32 = 256;
 
 impl Granularity {
@@ -35,13 +36,34 @@ impl Granularity {
         if device == wgpu::DeviceType::Cpu { Self::Coarse } else { Self::Fine }
     }
 
-    /// Groups of 16 columns a thread, for rows of `dim` columns.
-    pub(crate) fn span(self, dim: u32) -> u32 {
+    /// Groups of 16 columns a thread, for rows of a table.
+    pub(crate) fn span(self, spec: &TableSpec) -> u32 {
+        let dim = spec.shape().dim();
         match self {
             Self::Fine => 1,
-            Self::Coarse => dim.div_ceil(16).min(LONGEST_SPAN),
+            // Half of the turns are left to the operation's own loops.
+            Self::Coarse => {
+                let longest = (MOST_TURNS / 2 / spec.scheme().codec().turns(dim)).clamp(1, LONGEST_SPAN);
+                dim.div_ceil(16).min(longest)
+            }
         }
     }
+
+    /// The same for bags.
+    pub(crate) fn bag_span(self, spec: &TableSpec) -> u32 {
+        let longest = MOST_TURNS / (STRETCH * bag_turns(spec));
+        self.span(spec).min(longest.max(1))
+    }
+}
+
+/// Ids of a bag that a thread takes at a time, [`STRETCH`] or fewer.
+pub(crate) fn stretch(spec: &TableSpec) -> usize {
+    (MOST_TURNS / bag_turns(spec)).clamp(1, STRETCH) as usize
+}
+
+/// Turns of loops for an id and 16 columns of its row.
+fn bag_turns(spec: &TableSpec) -> u32 {
+    spec.scheme().codec().turns(spec.shape().dim()) + 6
 }
 
 /// What tells pipelines apart.
@@ -51,6 +73,7 @@ pub(crate) struct Key {
     pub(crate) dim: u32,
     pub(crate) bound: Bound,
     pub(crate) sink: Sink,
+    pub(crate) op: Op,
     pub(crate) id_words: u32,
     pub(crate) wrap: bool,
 }
@@ -60,8 +83,8 @@ pub(crate) struct Key {
 pub(crate) struct Pipeline {
     pub(crate) pipeline: wgpu::ComputePipeline,
     pub(crate) layout: wgpu::BindGroupLayout,
-    /// Where its results go, which says how many threads a row takes.
-    pub(crate) sink: Sink,
+    /// The shards that it binds.
+    pub(crate) bound: Bound,
 }
 
 /// Pipelines made so far.
@@ -83,8 +106,8 @@ impl Gpu {
     }
 
     fn make_pipeline(&self, spec: &TableSpec, key: &Key) -> Pipeline {
-        let label = format!("{}.{}", key.sink.entry(), spec.scheme().stem());
-        let source = compose(spec.scheme(), key.bound, key.sink);
+        let label = format!("{}.{}", key.op.entry(), spec.scheme().stem());
+        let source = compose(spec.scheme(), key.bound, key.sink, key.op);
         let module = if self.checked {
             let source = wgpu::ShaderSource::Wgsl(source.into());
             self.device.create_shader_module(wgpu::ShaderModuleDescriptor { label: Some(&label), source })
@@ -93,7 +116,7 @@ impl Gpu {
         };
         let layout = self.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
             label: Some(&label),
-            entries: &layout_entries(key.bound),
+            entries: &layout_entries(key.bound, key.op),
         });
         let pipeline_layout = self.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
             label: Some(&label),
@@ -102,29 +125,34 @@ impl Gpu {
         });
         let mut constants = table_constants(spec, key.bound);
         constants.push(("WORKGROUP", f64::from(WORKGROUP)));
-        constants.push(("SPAN", f64::from(self.granularity.span(key.dim))));
+        let span = match key.op {
+            Op::Bag { .. } => self.granularity.bag_span(spec),
+            _ => self.granularity.span(spec),
+        };
+        constants.push(("SPAN", f64::from(span)));
         constants.push(("ID_WORDS", f64::from(key.id_words)));
         constants.push(("WRAP", f64::from(u8::from(key.wrap))));
+        constants.extend(key.op.constants());
         let pipeline = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label: Some(&label),
             layout: Some(&pipeline_layout),
             module: &module,
-            entry_point: Some(key.sink.entry()),
+            entry_point: Some(key.op.entry()),
             compilation_options: wgpu::PipelineCompilationOptions { constants: &constants, ..Default::default() },
             cache: None,
         });
         tracing::debug!(label, ?key, granularity = ?self.granularity, "pipeline made");
-        Pipeline { pipeline, layout, sink: key.sink }
+        Pipeline { pipeline, layout, bound: key.bound }
     }
 }
 
-fn layout_entries(bound: Bound) -> Vec<wgpu::BindGroupLayoutEntry> {
-    let shards = if bound == Bound::One { 1 } else { SHARDS_A_PASS };
+fn layout_entries(bound: Bound, op: Op) -> Vec<wgpu::BindGroupLayoutEntry> {
     let storage = |read_only| wgpu::BufferBindingType::Storage { read_only };
     let kinds = [wgpu::BufferBindingType::Uniform, storage(true), storage(false), storage(false)];
-    let all = kinds.into_iter().chain((0..shards).map(|_| storage(true)));
+    let all = kinds.into_iter().chain((0..bound.places()).map(|_| storage(true)));
     (0..)
         .zip(all)
+        .filter(|(binding, _)| *binding != 2 || op.has_status())
         .map(|(binding, ty)| wgpu::BindGroupLayoutEntry {
             binding,
             visibility: wgpu::ShaderStages::COMPUTE,

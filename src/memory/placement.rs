@@ -1,7 +1,7 @@
 //! Which buffer each row is in, and how many bytes that takes.
 
 use crate::{
-    scheme::{Category, Part, TableSpec},
+    scheme::{Category, TableSpec},
     units::{Bytes, round_up},
 };
 
@@ -11,7 +11,7 @@ const LANE: u64 = 16;
 /// Bytes behind the first part's last row that a shader may read without using them: a lane of 16, and a word after it.
 const OVERRUN: u64 = 20;
 
-/// Rows in one buffer: all parts of them, one part behind the other.
+/// Rows in one buffer: all parts of them, one part behind the other. What all rows share is in each shard.
 ///
 /// ```text
 /// byte 0                    offset 1               offset 2          bytes
@@ -72,7 +72,8 @@ impl Placement {
         let mut shard_rows = rows;
         if rows > 0 && !fits(rows) {
             let slack = LANE * spec.parts().len() as u64 + OVERRUN + LANE;
-            let estimate = binding.0.saturating_sub(slack) / spec.row_bytes();
+            let shared: u64 = spec.parts().iter().map(|part| part.bytes_of(0)).sum();
+            let estimate = binding.0.saturating_sub(slack + shared) / spec.row_bytes();
             shard_rows = u32::try_from(estimate).unwrap_or(u32::MAX);
             // The slack is the most padding there can be; a few rows more may fit.
             while fits(shard_rows + 1) {
@@ -102,7 +103,7 @@ impl Placement {
 fn shard_bytes(spec: &TableSpec, rows: u32) -> u64 {
     let mut end = 0;
     for part in spec.parts() {
-        end = round_up(end, LANE) + u64::from(rows) * part.row_bytes();
+        end = round_up(end, LANE) + part.bytes_of(rows);
     }
     let first = &spec.parts()[0];
     let overrun = if first.row_bytes().is_multiple_of(LANE) { 0 } else { OVERRUN };
@@ -115,7 +116,7 @@ fn shard(spec: &TableSpec, first_row: u32, rows: u32) -> Shard {
     let mut by_category: Vec<(Category, u64)> = Vec::new();
     let mut end = 0;
     for part in spec.parts() {
-        let size = u64::from(rows) * Part::row_bytes(part);
+        let size = part.bytes_of(rows);
         offsets.push(round_up(end, LANE));
         end = round_up(end, LANE) + size;
         match by_category.iter_mut().find(|(category, _)| *category == part.category()) {
@@ -138,7 +139,7 @@ mod tests {
         for text in Scheme::all().iter().flat_map(|info| info.variants) {
             let scheme: Scheme = text.parse().unwrap();
             for (rows, dim, binding) in
-                [(0, 3, 64), (1, 1, 64), (1000, 5, 4096), (999, 100, 10_000), (77, 13, 1 << 20), (1001, 16, 16_384)]
+                [(0, 3, 96), (1, 1, 96), (1000, 5, 4096), (999, 100, 30_000), (77, 13, 1 << 20), (1001, 16, 16_384)]
             {
                 let spec = scheme.spec(Shape::new(rows, dim).unwrap()).unwrap();
                 let placement = Placement::plan(&spec, Bytes(binding)).unwrap();
@@ -158,7 +159,9 @@ mod tests {
                     .filter(|(category, _)| *category != Category::Padding)
                     .map(|(_, bytes)| bytes)
                     .sum();
-                assert_eq!(stored, spec.bytes().0);
+                let shared: u64 = spec.parts().iter().map(|part| part.bytes_of(0)).sum();
+                let copies = placement.shards().len() as u64;
+                assert_eq!(stored, spec.bytes().0 - shared + shared * copies, "{text}");
             }
         }
     }

@@ -21,14 +21,21 @@
 //! **Error bound.** Half a step, and what f32 rounds: `s/2 (1 + 2^-12) + 2^-22 m`. The step is never less than `2^-126`
 //! (symmetric) or `2^-102` (affine), nor is a bias other than 0: no decoded value is then subnormal, and drivers that
 //! flush those to zero give the same bits as the others.
+//!
+//! **Rounding of the decoders.** A product of a code and a scale has at most 8 + 24 significant bits, so the f64 reference of a
+//! symmetric table is exact, and one multiplication rounds it as the conversion to f32 does. Affine values are rounded twice,
+//! each time by at most `2^-24` of the result, `|c s|` and `|c s + b|`. A group of values in `lo..hi` has
+//! `|c s| <= 128 (hi - lo) / 255`, so both are at most `1.01 m`, and the largest stored magnitude is `m` but for half a step,
+//! `m / 255`: `2.1 * 2^-24` of it covers both.
 
 use std::{fmt, sync::Arc};
 
 use pulp::{Arch, Simd, WithSimd};
 
 use super::{
-    Category, Codec, Dtype, Misfit, Part, SchemeInfo, Shader,
+    Build, Category, Codec, Dtype, Misfit, Part, SchemeInfo, Shader,
     options::Options,
+    pool::{BaggedRows, FoldRow, pool_rows},
     simd::{DecodeRow, decode_rows, ends, fold, touch},
 };
 use crate::{error::SchemeError, units::Shape};
@@ -38,7 +45,7 @@ pub(super) const INFO: SchemeInfo = SchemeInfo {
     summary: "a signed byte a value, a scale a row or group",
     options: "affine, group=N",
     variants: &["int8", "int8:affine", "int8:group=32", "int8:affine,group=16"],
-    build,
+    build: Build::Codec(build),
 };
 
 fn build(options: &mut Options<'_>) -> Result<Arc<dyn Codec>, SchemeError> {
@@ -71,6 +78,11 @@ const LEAST_AFFINE: f32 = 1.0 / (1u128 << 102) as f32;
 impl Int8 {
     fn group(&self, dim: usize) -> usize {
         self.group.map_or(dim, |group| (group as usize).min(dim))
+    }
+
+    fn rows<'a, const AFFINE: bool>(&self, dim: usize, parts: &[&'a [u8]]) -> Rows<'a, AFFINE> {
+        let group = self.group(dim);
+        Rows { dim, group, groups: dim.div_ceil(group), codes: parts[0], steps: parts[1] }
     }
 }
 
@@ -106,13 +118,18 @@ impl Codec for Int8 {
     }
 
     fn decode_rows(&self, dim: usize, parts: &[&[u8]], rows: &[u32], out: &mut [f32]) {
-        let group = self.group(dim);
-        let groups = dim.div_ceil(group);
-        let (codes, steps) = (parts[0], parts[1]);
         if self.affine {
-            decode_rows(&Rows::<true> { dim, group, groups, codes, steps }, dim, rows, out);
+            decode_rows(&self.rows::<true>(dim, parts), dim, rows, out);
         } else {
-            decode_rows(&Rows::<false> { dim, group, groups, codes, steps }, dim, rows, out);
+            decode_rows(&self.rows::<false>(dim, parts), dim, rows, out);
+        }
+    }
+
+    fn pool_rows(&self, dim: usize, parts: &[&[u8]], bags: &BaggedRows<'_>, out: &mut [f32]) {
+        if self.affine {
+            pool_rows(&self.rows::<true>(dim, parts), dim, bags, out);
+        } else {
+            pool_rows(&self.rows::<false>(dim, parts), dim, bags, out);
         }
     }
 
@@ -143,8 +160,13 @@ impl Codec for Int8 {
         if self.affine { code * number(2 * at) + number(2 * at + 1) } else { code * number(at) }
     }
 
+    fn rounding(&self, row: &[f64]) -> f64 {
+        let largest = row.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()));
+        if self.affine { largest * 2.1 * 2f64.powi(-24) } else { 0.0 }
+    }
+
     fn shader(&self) -> Shader {
-        Shader { stem: "int8", source: include_str!("../../shaders/codec/int8.wgsl") }
+        Shader::plain("int8", include_str!("../../shaders/codec/int8.wgsl"))
     }
 
     fn constants(&self, dim: u32) -> Vec<(&'static str, f64)> {
@@ -178,15 +200,7 @@ impl<const AFFINE: bool> Rows<'_, AFFINE> {
 impl<const AFFINE: bool> DecodeRow for Rows<'_, AFFINE> {
     #[inline(always)]
     fn decode_row(&self, row: usize, out: &mut [f32]) {
-        let (codes, steps) = (self.codes(row), self.steps(row));
-        if self.groups == 1 {
-            decode_group::<AFFINE>(steps, codes, out);
-        } else {
-            let groups = out.chunks_mut(self.group).zip(codes.chunks(self.group));
-            for ((out, codes), step) in groups.zip(steps.chunks_exact(step_bytes::<AFFINE>())) {
-                decode_group::<AFFINE>(step, codes, out);
-            }
-        }
+        self.fold_row(row, out, |_, value| value);
     }
 
     #[inline(always)]
@@ -195,17 +209,32 @@ impl<const AFFINE: bool> DecodeRow for Rows<'_, AFFINE> {
     }
 }
 
+impl<const AFFINE: bool> FoldRow for Rows<'_, AFFINE> {
+    #[inline(always)]
+    fn fold_row(&self, row: usize, out: &mut [f32], fold: impl Fn(f32, f32) -> f32) {
+        let (codes, steps) = (self.codes(row), self.steps(row));
+        if self.groups == 1 {
+            fold_group::<AFFINE>(steps, codes, out, &fold);
+        } else {
+            let groups = out.chunks_mut(self.group).zip(codes.chunks(self.group));
+            for ((out, codes), step) in groups.zip(steps.chunks_exact(step_bytes::<AFFINE>())) {
+                fold_group::<AFFINE>(step, codes, out, &fold);
+            }
+        }
+    }
+}
+
 #[inline(always)]
-fn decode_group<const AFFINE: bool>(step: &[u8], codes: &[u8], out: &mut [f32]) {
+fn fold_group<const AFFINE: bool>(step: &[u8], codes: &[u8], out: &mut [f32], fold: impl Fn(f32, f32) -> f32) {
     let scale = read_f32(step);
     if AFFINE {
         let bias = read_f32(&step[4..]);
         for (value, &code) in out.iter_mut().zip(codes) {
-            *value = f32::from(code.cast_signed()) * scale + bias;
+            *value = fold(*value, f32::from(code.cast_signed()) * scale + bias);
         }
     } else {
         for (value, &code) in out.iter_mut().zip(codes) {
-            *value = f32::from(code.cast_signed()) * scale;
+            *value = fold(*value, f32::from(code.cast_signed()) * scale);
         }
     }
 }

@@ -8,17 +8,22 @@ mod codec;
 mod f16;
 mod f32;
 mod int8;
+mod lowrank;
 mod options;
 mod packed_int;
 mod part;
+mod pool;
 mod registry;
 pub(crate) mod simd;
 
 use std::{fmt, str::FromStr, sync::Arc};
 
-pub(crate) use codec::{Codec, Misfit, NO_ROW, Shader};
+pub use codec::FitFigure;
+pub(crate) use codec::{Codec, Misfit, NO_ROW, Rows, Shader};
 pub use packed_int::swap_nibbles;
 pub use part::{Category, Dtype, Part};
+pub(crate) use pool::{BaggedRows, Pool};
+use registry::Build;
 pub use registry::SchemeInfo;
 
 use crate::{
@@ -81,6 +86,10 @@ impl Scheme {
 
     pub(crate) fn codec(&self) -> &Arc<dyn Codec> {
         &self.codec
+    }
+
+    pub(crate) fn of(codec: Arc<dyn Codec>) -> Self {
+        Self { codec }
     }
 }
 
@@ -148,7 +157,7 @@ impl TableSpec {
         Bytes(self.parts.iter().map(|part| part.bytes().0).sum())
     }
 
-    /// Bytes of one row over all parts.
+    /// Bytes of one row over all parts that have rows.
     #[must_use]
     pub fn row_bytes(&self) -> u64 {
         self.parts.iter().map(Part::row_bytes).sum()

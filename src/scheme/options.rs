@@ -56,6 +56,18 @@ impl<'a> Options<'a> {
         }
     }
 
+    /// The decimal number of the option `name`; finite.
+    pub(super) fn decimal(&mut self, name: &str) -> Result<Option<f64>, SchemeError> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(None) => Err(self.error(name, "needs a value, as in `name=0.95`")),
+            Some(Some(value)) => match value.parse::<f64>() {
+                Ok(number) if number.is_finite() => Ok(Some(number)),
+                _ => Err(self.error(&format!("{name}={value}"), "is no number")),
+            },
+        }
+    }
+
     /// Which of two words the option `name` has: the first where it is not given.
     pub(super) fn choice(&mut self, name: &str, words: [&str; 2]) -> Result<usize, SchemeError> {
         let problem = || format!("takes `{}` or `{}`", words[0], words[1]);

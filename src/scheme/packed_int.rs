@@ -45,6 +45,11 @@
 //! `sqrt(n) e (1 + (n/8 + 32) 2^-24)`, the last factor for the sums' own rounding. Nor is it over `e` and what the least
 //! range leaves out, `5/8 m` or `5/16 (hi - lo)`. The bound is the lesser one.
 //!
+//! **Rounding.** Symmetric, a decoder's one multiplication, of 4 bits by 24, rounds the reference, which holds the product
+//! exactly. Affine it rounds twice, each time by at most `2^-24` of the result, `c s` or `x`: `c s` is `x - b`, and `b` is the
+//! least stored value or less than a half's spacing under it, so with `m` the largest stored magnitude that is
+//! `2^-24 (2.002 m + m)`.
+//!
 //! **Refusals.** Halves hold no scale or bias over 65504, and a row of values under `2^-17` would have steps that are mostly
 //! rounding; `scales=f32` takes both. An affine group whose range is over f32's largest number is refused: symmetric ones
 //! hold it. A large offset is no reason: it costs `2^-11 / (2^bits - 1)` of itself at most, less than halves would.
@@ -62,9 +67,13 @@ mod tests;
 use std::{fmt, sync::Arc};
 
 pub use self::nibbles::swap_nibbles;
-use self::step::{LEAST_AFFINE, LEAST_STEP};
+use self::{
+    decode::{Decode, Pooled},
+    step::{LEAST_AFFINE, LEAST_STEP},
+};
 use super::{
-    Category, Codec, Dtype, Misfit, Part, SchemeInfo, Shader, f16::half_by_definition, options::Options, simd::ends,
+    Build, Category, Codec, Dtype, Misfit, Part, SchemeInfo, Shader, f16::half_by_definition, options::Options,
+    pool::BaggedRows, simd::ends,
 };
 use crate::{error::SchemeError, units::Shape};
 
@@ -75,7 +84,7 @@ pub(super) const INT4: SchemeInfo = SchemeInfo {
     summary: "4 bits a value, a scale a row or group",
     options: OPTIONS,
     variants: &["int4", "int4:affine", "int4:affine,group=32"],
-    build: |options| build(options, 4),
+    build: Build::Codec(|options| build(options, 4)),
 };
 
 pub(super) const INT3: SchemeInfo = SchemeInfo {
@@ -83,7 +92,7 @@ pub(super) const INT3: SchemeInfo = SchemeInfo {
     summary: "3 bits a value, a scale a row or group",
     options: OPTIONS,
     variants: &["int3:affine", "int3:group=16,scales=f32,clip=none"],
-    build: |options| build(options, 3),
+    build: Build::Codec(|options| build(options, 3)),
 };
 
 pub(super) const INT2: SchemeInfo = SchemeInfo {
@@ -91,7 +100,7 @@ pub(super) const INT2: SchemeInfo = SchemeInfo {
     summary: "2 bits a value, a scale a row or group",
     options: OPTIONS,
     variants: &["int2:affine,scales=f32"],
-    build: |options| build(options, 2),
+    build: Build::Codec(|options| build(options, 2)),
 };
 
 /// Columns that share a step whatever the group: those that a shader decodes at a time, and whole bytes of codes.
@@ -202,15 +211,11 @@ impl Codec for PackedInt {
     }
 
     fn decode_rows(&self, dim: usize, parts: &[&[u8]], rows: &[u32], out: &mut [f32]) {
-        let (codes, steps) = (parts[0], parts[1]);
-        match (self.bits, self.affine) {
-            (2, false) => decode::rows::<2, false>(self, dim, codes, steps, rows, out),
-            (2, true) => decode::rows::<2, true>(self, dim, codes, steps, rows, out),
-            (3, false) => decode::rows::<3, false>(self, dim, codes, steps, rows, out),
-            (3, true) => decode::rows::<3, true>(self, dim, codes, steps, rows, out),
-            (_, false) => decode::rows::<4, false>(self, dim, codes, steps, rows, out),
-            (_, true) => decode::rows::<4, true>(self, dim, codes, steps, rows, out),
-        }
+        self.rows(dim, parts, Decode { rows, out });
+    }
+
+    fn pool_rows(&self, dim: usize, parts: &[&[u8]], bags: &BaggedRows<'_>, out: &mut [f32]) {
+        self.rows(dim, parts, Pooled { bags, out });
     }
 
     fn error_bound(&self, row: &[f32]) -> f64 {
@@ -239,13 +244,18 @@ impl Codec for PackedInt {
         }
     }
 
+    fn rounding(&self, row: &[f64]) -> f64 {
+        let largest = row.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()));
+        if self.affine { largest * 3.1 * 2f64.powi(-24) } else { 0.0 }
+    }
+
     fn shader(&self) -> Shader {
         let stem = match self.bits {
             2 => "int2",
             3 => "int3",
             _ => "int4",
         };
-        Shader { stem, source: include_str!("../../shaders/codec/packed_int.wgsl") }
+        Shader::plain(stem, include_str!("../../shaders/codec/packed_int.wgsl"))
     }
 
     fn constants(&self, dim: u32) -> Vec<(&'static str, f64)> {

@@ -72,20 +72,26 @@ impl fmt::Display for Category {
     }
 }
 
-/// One stored tensor: `[rows, ...]`, row-major, no gap between rows.
+/// One stored tensor: `[rows, ...]`, row-major, no gap between rows; or one that all rows share, of whatever shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     name: &'static str,
     dtype: Dtype,
     category: Category,
     shape: Vec<u64>,
+    shared: bool,
 }
 
 impl Part {
     /// A tensor of `shape`, whose first number counts rows.
     pub(crate) fn new(name: &'static str, dtype: Dtype, category: Category, shape: Vec<u64>) -> Self {
         debug_assert!(shape.len() >= 2, "a part has rows and columns");
-        Self { name, dtype, category, shape }
+        Self { name, dtype, category, shape, shared: false }
+    }
+
+    /// A tensor of `shape` that all rows share.
+    pub(crate) fn shared(name: &'static str, dtype: Dtype, category: Category, shape: Vec<u64>) -> Self {
+        Self { shared: true, ..Self::new(name, dtype, category, shape) }
     }
 
     /// Its name in files.
@@ -106,21 +112,37 @@ impl Part {
         self.category
     }
 
-    /// Its dimensions; the first counts the table's rows.
+    /// Its dimensions; the first counts the table's rows, unless all rows share it.
     #[must_use]
     pub fn shape(&self) -> &[u64] {
         &self.shape
     }
 
-    /// Bytes of one row.
+    /// Whether all rows share it: each shard of a table has a copy.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        self.shared
+    }
+
+    /// Bytes of one row; 0 of a part that all rows share.
     #[must_use]
     pub fn row_bytes(&self) -> u64 {
-        self.shape[1..].iter().product::<u64>() * self.dtype.bytes()
+        if self.shared { 0 } else { self.bytes_behind_first() }
     }
 
     /// Bytes in all.
     #[must_use]
     pub fn bytes(&self) -> Bytes {
-        Bytes(self.shape[0] * self.row_bytes())
+        Bytes(self.shape[0] * self.bytes_behind_first())
+    }
+
+    /// Bytes that `rows` rows take of it: those of the rows, or all where they share it.
+    #[must_use]
+    pub fn bytes_of(&self, rows: u32) -> u64 {
+        if self.shared { self.bytes().0 } else { u64::from(rows) * self.row_bytes() }
+    }
+
+    fn bytes_behind_first(&self) -> u64 {
+        self.shape[1..].iter().product::<u64>() * self.dtype.bytes()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Codec, f16, f32, int8, options::Options, packed_int};
+use super::{Codec, f16, f32, int8, lowrank, options::Options, packed_int};
 use crate::error::SchemeError;
 
 /// A scheme as the registry knows it.
@@ -16,15 +16,31 @@ pub struct SchemeInfo {
     pub options: &'static str,
     /// Canonical scheme strings that cover its options: tests, benches and the demo iterate over them.
     pub variants: &'static [&'static str],
-    pub(super) build: fn(&mut Options<'_>) -> Result<Arc<dyn Codec>, SchemeError>,
+    pub(super) build: Build,
 }
+
+/// How a scheme is made of its options.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Build {
+    /// One that stands alone.
+    Codec(fn(&mut Options<'_>) -> Made),
+    /// One that stands before a codec, with a slash between them.
+    Factor(fn(&mut Options<'_>, Arc<dyn Codec>) -> Made),
+}
+
+/// A scheme, or what is wrong with its options.
+type Made = Result<Arc<dyn Codec>, SchemeError>;
 
 /// Every scheme, in the order of the documentation.
 pub(super) static SCHEMES: &[SchemeInfo] =
-    &[f32::INFO, f16::INFO, int8::INFO, packed_int::INT4, packed_int::INT3, packed_int::INT2];
+    &[f32::INFO, f16::INFO, int8::INFO, packed_int::INT4, packed_int::INT3, packed_int::INT2, lowrank::INFO];
 
-/// Parses a scheme string.
+/// Parses a scheme string: `codec`, or `factor/codec`.
 pub(super) fn parse(text: &str) -> Result<Arc<dyn Codec>, SchemeError> {
+    let (text, inner) = match text.split_once('/') {
+        Some((text, inner)) => (text, Some(inner)),
+        None => (text, None),
+    };
     let (name, options) = match text.split_once(':') {
         Some((name, options)) => (name, Some(options)),
         None => (text, None),
@@ -34,9 +50,28 @@ pub(super) fn parse(text: &str) -> Result<Arc<dyn Codec>, SchemeError> {
         known: SCHEMES.iter().map(|info| info.name).collect::<Vec<_>>().join(", "),
     })?;
     let mut options = Options::parse(info, options)?;
-    let codec = (info.build)(&mut options)?;
+    let codec = match (info.build, inner) {
+        (Build::Codec(build), None) => build(&mut options)?,
+        (Build::Factor(build), Some(inner)) => {
+            if let Some(known) =
+                SCHEMES.iter().find(|info| names(inner, info) && matches!(info.build, Build::Factor(_)))
+            {
+                return Err(options.error(inner, &format!("stands behind a slash, and `{}` is no codec", known.name)));
+            }
+            build(&mut options, parse(inner)?)?
+        }
+        (Build::Codec(_), Some(inner)) => return Err(options.error(inner, "stands behind a slash, and nothing may")),
+        (Build::Factor(_), None) => {
+            return Err(options.error("/", "is missing: a codec stands behind it, as in `/int8`"));
+        }
+    };
     options.finish()?;
     Ok(codec)
+}
+
+/// Whether the text begins with the scheme's name.
+fn names(text: &str, info: &SchemeInfo) -> bool {
+    text.split([':', '/']).next() == Some(info.name)
 }
 
 #[cfg(test)]

@@ -6,12 +6,13 @@ use rayon::prelude::*;
 use super::report::Tally;
 use crate::{
     error::EncodeError,
-    scheme::{Codec, Scheme, TableSpec, simd::fold},
+    scheme::{Codec, Rows, Scheme, TableSpec, simd::fold},
     source::{PartSink, RowSource},
     table::{EncodeReport, EncodedTable},
+    units::Shape,
 };
 
-/// How far an encoding has come.
+/// How far an encoding has come. Where a scheme learns of the rows first, each pass over them counts from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Rows encoded so far.
@@ -54,11 +55,36 @@ impl<'a> Encoder<'a> {
         self
     }
 
+    /// Lets the scheme look through the rows, where it has something to learn of them. [`Encoder::run`] does so by itself;
+    /// this is for schemes whose size follows from the rows, such as `lowrank:energy=0.95/f32`.
+    ///
+    /// # Errors
+    /// [`EncodeError::NotFinite`] for the first NaN or infinity, [`EncodeError::Unfit`] where the scheme does not take such
+    /// rows, [`EncodeError::Source`] where the source fails.
+    pub fn fit(mut self, source: &mut dyn RowSource) -> Result<Self, EncodeError> {
+        let mut rows = Passes { source, progress: self.progress.as_deref_mut() };
+        if let Some(codec) = self.scheme.codec().fit(&mut rows)? {
+            self.scheme = Scheme::of(codec);
+        }
+        Ok(self)
+    }
+
+    /// The scheme that rows are encoded by: after [`Encoder::fit`], the one that has learnt of them.
+    #[must_use]
+    pub fn scheme(&self) -> &Scheme {
+        &self.scheme
+    }
+
     /// Encodes `source` into host memory.
     ///
     /// # Errors
     /// As [`Encoder::run`].
-    pub fn table(self, name: &str, source: &mut dyn RowSource) -> Result<(EncodedTable, EncodeReport), EncodeError> {
+    pub fn table(
+        mut self,
+        name: &str,
+        source: &mut dyn RowSource,
+    ) -> Result<(EncodedTable, EncodeReport), EncodeError> {
+        self = self.fit(source)?;
         let spec = self.scheme.spec(source.shape())?;
         let mut table = EncodedTable::zeroed(name, spec)?;
         let report = self.run(source, &mut table)?;
@@ -72,8 +98,22 @@ impl<'a> Encoder<'a> {
     /// cannot hold, [`EncodeError::Unfit`] where the scheme does not take such rows, [`EncodeError::Source`] where source
     /// or sink fail. The sink may then have taken some parts' first bytes.
     pub fn run(mut self, source: &mut dyn RowSource, sink: &mut dyn PartSink) -> Result<EncodeReport, EncodeError> {
+        self = self.fit(source)?;
         let shape = source.shape();
         let spec = self.scheme.spec(shape)?;
+        let shared: Vec<Vec<u8>> =
+            (0..spec.parts().len())
+                .map(|number| {
+                    if spec.parts()[number].is_shared() {
+                        spec.scheme().codec().shared_part(number)
+                    } else {
+                        Vec::new()
+                    }
+                })
+                .collect();
+        for (number, bytes) in shared.iter().enumerate().filter(|(number, _)| spec.parts()[*number].is_shared()) {
+            sink.write_part(number, 0, bytes)?;
+        }
         let dim = shape.dim() as usize;
         let block_rows = (BLOCK_VALUES / dim).max(1).min(shape.rows().max(1) as usize);
         let mut values = vec![0f32; block_rows * dim];
@@ -84,8 +124,11 @@ impl<'a> Encoder<'a> {
             let rows = (shape.rows() - first).min(u32::try_from(block_rows).unwrap_or(u32::MAX));
             let values = &mut values[..rows as usize * dim];
             source.read_rows(first, values)?;
-            tally = tally.merge(encode_block(&spec, first, values, &mut parts)?);
+            tally = tally.merge(encode_block(&spec, &shared, first, values, &mut parts)?);
             for (number, (part, width)) in parts.iter().zip(row_widths(&spec)).enumerate() {
+                if spec.parts()[number].is_shared() {
+                    continue;
+                }
                 sink.write_part(number, u64::from(first) * width as u64, &part[..rows as usize * width])?;
             }
             first += rows;
@@ -104,7 +147,13 @@ fn row_widths(spec: &TableSpec) -> impl Iterator<Item = usize> {
 }
 
 /// Encodes rows from `first` on into the beginning of `parts`, and measures the error.
-fn encode_block(spec: &TableSpec, first: u32, values: &[f32], parts: &mut [Vec<u8>]) -> Result<Tally, EncodeError> {
+fn encode_block(
+    spec: &TableSpec,
+    shared: &[Vec<u8>],
+    first: u32,
+    values: &[f32],
+    parts: &mut [Vec<u8>],
+) -> Result<Tally, EncodeError> {
     let dim = spec.shape().dim() as usize;
     let task_rows = (TASK_VALUES / dim).max(1);
     let mut tasks: Vec<Task<'_>> = values
@@ -113,12 +162,17 @@ fn encode_block(spec: &TableSpec, first: u32, values: &[f32], parts: &mut [Vec<u
         .map(|(values, first)| Task { first, values, parts: Vec::new() })
         .collect();
     for (part, width) in parts.iter_mut().zip(row_widths(spec)) {
-        for (task, bytes) in tasks.iter_mut().zip(part.chunks_mut(task_rows * width)) {
-            task.parts.push(&mut bytes[..task.values.len() / dim * width]);
+        // Nothing of a part that all rows share.
+        let mut rest = part.as_mut_slice();
+        for task in &mut tasks {
+            let (bytes, behind) = rest.split_at_mut(task.values.len() / dim * width);
+            task.parts.push(bytes);
+            rest = behind;
         }
     }
     // Collected before they are merged: the first error in row order is the one that is told.
-    let tallies: Vec<_> = tasks.into_par_iter().map_init(Vec::new, |stored, task| task.run(spec, stored)).collect();
+    let tallies: Vec<_> =
+        tasks.into_par_iter().map_init(Vec::new, |stored, task| task.run(spec, shared, stored)).collect();
     tallies.into_iter().try_fold(Tally::default(), |sum, tally| Ok(sum.merge(tally?)))
 }
 
@@ -131,16 +185,12 @@ struct Task<'a> {
 
 impl Task<'_> {
     /// Encodes and measures; `stored` is scratch.
-    fn run(mut self, spec: &TableSpec, stored: &mut Vec<f32>) -> Result<Tally, EncodeError> {
+    fn run(mut self, spec: &TableSpec, shared: &[Vec<u8>], stored: &mut Vec<f32>) -> Result<Tally, EncodeError> {
         let dim = spec.shape().dim() as usize;
-        if !all_finite(self.values) {
-            let index = self.values.iter().position(|value| !value.is_finite()).unwrap_or(0);
-            let (row, column) = self.place(index, dim);
-            return Err(EncodeError::NotFinite { row, column, value: self.values[index] });
-        }
+        refuse_not_finite(self.first, dim, self.values)?;
         let codec: &dyn Codec = &**spec.scheme().codec();
         codec.encode_rows(dim, self.values, &mut self.parts).map_err(|misfit| {
-            let (row, column) = self.place(misfit.index, dim);
+            let (row, column) = place(self.first, misfit.index, dim);
             EncodeError::Precision {
                 row,
                 column,
@@ -149,23 +199,66 @@ impl Task<'_> {
                 reason: misfit.reason,
             }
         })?;
-        Ok(self.measure(codec, dim, stored))
+        Ok(self.measure(codec, dim, shared, stored))
     }
 
     /// Decodes what was encoded and compares.
-    fn measure(&self, codec: &dyn Codec, dim: usize, stored: &mut Vec<f32>) -> Tally {
-        let parts: Vec<&[u8]> = self.parts.iter().map(|part| &**part).collect();
+    fn measure(&self, codec: &dyn Codec, dim: usize, shared: &[Vec<u8>], stored: &mut Vec<f32>) -> Tally {
+        // Of a part that all rows share, the task has nothing.
+        let parts: Vec<&[u8]> = self
+            .parts
+            .iter()
+            .zip(shared)
+            .map(|(part, shared)| if shared.is_empty() { &**part } else { shared })
+            .collect();
         let rows: Vec<u32> = (0..).take(self.values.len() / dim).collect();
         stored.resize(self.values.len(), 0.0);
         codec.decode_rows(dim, &parts, &rows, stored);
         Tally::of(self.first, dim, self.values, stored)
     }
+}
 
-    /// Row and column of the value at `index`.
-    fn place(&self, index: usize, dim: usize) -> (u64, u32) {
-        let column = u32::try_from(index % dim).unwrap_or(u32::MAX);
-        (u64::from(self.first) + (index / dim) as u64, column)
+/// Row and column of the value at `index` of rows from `first` on.
+fn place(first: u32, index: usize, dim: usize) -> (u64, u32) {
+    (u64::from(first) + (index / dim) as u64, u32::try_from(index % dim).unwrap_or(u32::MAX))
+}
+
+/// A source as schemes see it that learn of its rows.
+struct Passes<'a, 'b> {
+    source: &'a mut dyn RowSource,
+    progress: Option<&'a mut (dyn FnMut(Progress) + 'b)>,
+}
+
+impl Rows for Passes<'_, '_> {
+    fn shape(&self) -> Shape {
+        self.source.shape()
     }
+
+    fn pass(&mut self, visit: &mut dyn FnMut(&[f32])) -> Result<(), EncodeError> {
+        let (rows, dim) = (self.source.shape().rows(), self.source.shape().dim() as usize);
+        let block = (BLOCK_VALUES / dim).max(1).min(rows.max(1) as usize);
+        let mut values = vec![0f32; block * dim];
+        for first in (0..rows).step_by(block) {
+            let values = &mut values[..block.min((rows - first) as usize) * dim];
+            self.source.read_rows(first, values)?;
+            refuse_not_finite(first, dim, values)?;
+            visit(values);
+            if let Some(progress) = &mut self.progress {
+                progress(Progress { done: first + u32::try_from(values.len() / dim).unwrap_or(u32::MAX), rows });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Refuses rows, from `first` on, that hold a NaN or an infinity.
+fn refuse_not_finite(first: u32, dim: usize, values: &[f32]) -> Result<(), EncodeError> {
+    if all_finite(values) {
+        return Ok(());
+    }
+    let index = values.iter().position(|value| !value.is_finite()).unwrap_or(0);
+    let (row, column) = place(first, index, dim);
+    Err(EncodeError::NotFinite { row, column, value: values[index] })
 }
 
 /// Whether no value is NaN or infinite.

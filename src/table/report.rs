@@ -4,7 +4,10 @@ use std::fmt;
 
 use pulp::{Arch, Simd, WithSimd};
 
-use crate::{scheme::TableSpec, units::Bytes};
+use crate::{
+    scheme::{FitFigure, TableSpec},
+    units::Bytes,
+};
 
 /// Sizes and errors of an encoded table, measured on every value.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +29,8 @@ pub struct EncodeReport {
     pub mean_cosine: f64,
     /// The least of these cosines.
     pub min_cosine: f64,
+    /// What a scheme learnt of the table before it encoded it; empty for one that learns nothing.
+    pub fit: Vec<FitFigure>,
 }
 
 impl EncodeReport {
@@ -154,6 +159,7 @@ impl Tally {
             relative_error: if self.norm > 0.0 { (self.error / self.norm).sqrt() } else { 0.0 },
             mean_cosine: if self.cosine_rows > 0 { self.cosines / self.cosine_rows as f64 } else { 1.0 },
             min_cosine: self.min_cosine,
+            fit: spec.scheme().codec().figures(),
             spec,
         }
     }

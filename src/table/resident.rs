@@ -58,8 +58,9 @@ impl Table {
         let shards = gpu.make_shards(&label(source), &placement).await?;
         for (shard, made) in placement.shards().iter().zip(&shards) {
             for (number, part) in source.spec().parts().iter().enumerate() {
+                // Of a part that all rows share, a row has no bytes: it begins at 0 in every shard.
                 let begin = u64::from(shard.first_row) * part.row_bytes();
-                let bytes = u64::from(shard.rows) * part.row_bytes();
+                let bytes = part.bytes_of(shard.rows);
                 let until = shard.offsets.get(number + 1).copied().unwrap_or(shard.bytes.0);
                 let read = |done, length: u64, mut chunk: Vec<u8>| async move {
                     chunk.resize(usize::try_from(length).unwrap_or(usize::MAX), 0);

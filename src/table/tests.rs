@@ -60,22 +60,24 @@ fn hostile(dim: usize) -> Vec<(&'static str, Vec<f32>)> {
     ]
 }
 
-/// Whether a scheme may not hold a row: where halves end, at either end, and affine codes whose range f32 does not hold.
+/// Whether a scheme may say that a row is none it can hold: where halves end, at either end, where f32 does not hold an
+/// affine range, or where a row is longer than f32 goes.
 fn may_refuse(scheme: &Scheme, row: &[f32]) -> bool {
     let largest = row.iter().fold(0f32, |largest, value| largest.max(value.abs()));
+    let norm = row.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>().sqrt();
     let of = |end: fn(f32, f32) -> f32| row.iter().copied().reduce(end).unwrap();
-    let range_overflows = (of(f32::max) - of(f32::min)).is_infinite();
     match scheme.stem() {
         "f32" | "int8" => false,
         "f16" => largest >= 65520.0,
+        "lowrank" => norm * 1.0001 >= f64::from(f32::MAX),
         _ if has_halves(scheme) => largest > 65504.0 || largest < 2f32.powi(-17),
-        _ => range_overflows && scheme.to_string().contains("affine"),
+        _ => scheme.to_string().contains("affine") && (of(f32::max) - of(f32::min)).is_infinite(),
     }
 }
 
 /// Whether a scheme stores numbers of 16 bits.
 fn has_halves(scheme: &Scheme) -> bool {
-    let spec = scheme.spec(Shape::new(1, 1).unwrap()).unwrap();
+    let spec = scheme.spec(Shape::new(1, 100).unwrap()).unwrap();
     spec.parts().iter().any(|part| part.dtype() == crate::Dtype::F16)
 }
 
@@ -102,10 +104,14 @@ fn a09_constant_rows_are_exact() {
         for constant in [2.5, -2.5, 1.0, 0.0, 0.123, 1e-3, -6e4] {
             let row = [constant; 100];
             let table = encode(&scheme, &row, 100).unwrap();
-            // A half is within 2^-11 of a number, and a scale of 2.5 over a power of two is one.
-            let most =
+            // A half is within 2^-11 of a number, and a scale of 2.5 over a power of two is one. Where all rows share a
+            // basis, a row is as near as its sums are.
+            let reference: Vec<f64> = (0..100).map(|column| table.reference(0, column)).collect();
+            let shares = table.spec().parts().iter().any(crate::Part::is_shared);
+            let rounded =
                 if has_halves(&scheme) && constant != 2.5 { 2f64.powi(-10) * f64::from(constant.abs()) } else { 0.0 };
-            assert!(error(&table, &row) <= most, "{scheme} of {constant}");
+            let slack = if shares { 2.0 * scheme.codec().rounding(&reference) } else { 0.0 };
+            assert!(error(&table, &row) <= rounded + slack, "{scheme} of {constant}");
         }
     }
 }
@@ -145,27 +151,26 @@ fn the_report_is_what_the_reference_says() {
     for scheme in variants() {
         let (table, report) = EncodedTable::encode("test", &values, dim, &scheme).unwrap();
         let [mut most, mut error, mut norm] = [0f64; 3];
-        let mut least_cosine = 1f64;
-        for (row, values) in (0..).zip(values.chunks(dim)) {
-            let [mut dot, mut squares, mut stored_squares] = [0f64; 3];
-            for (column, value) in (0..).zip(values) {
-                let (stored, value) = (table.reference(row, column), f64::from(*value));
-                let apart = stored - value;
-                most = most.max(apart.abs());
-                error += apart * apart;
-                dot += stored * value;
-                squares += value * value;
-                stored_squares += stored * stored;
-            }
-            norm += squares;
-            least_cosine = least_cosine.min(dot / (squares * stored_squares).sqrt());
+        let mut least = 1f64;
+        for (index, value) in values.iter().enumerate() {
+            let stored = table.reference((index / dim) as u32, (index % dim) as u32);
+            let apart = stored - f64::from(*value);
+            most = most.max(apart.abs());
+            error += apart * apart;
+            norm += f64::from(*value).powi(2);
+        }
+        for (row, values) in values.chunks(dim).enumerate() {
+            let stored: Vec<f64> = (0..dim).map(|column| table.reference(row as u32, column as u32)).collect();
+            let dot = |f: &dyn Fn(usize) -> f64| (0..dim).map(f).sum::<f64>();
+            let norms = dot(&|at| stored[at] * stored[at]) * dot(&|at| f64::from(values[at]).powi(2));
+            least = least.min(dot(&|at| stored[at] * f64::from(values[at])) / norms.sqrt());
         }
         // The report compares the f32 that is decoded, half a unit in the last place from the reference.
         let rounding = 200.0 * 2f64.powi(-23);
         assert!((report.max_error - most).abs() <= rounding, "{scheme}: {report}");
         assert!((report.relative_error - (error / norm).sqrt()).abs() <= 2f64.powi(-22), "{scheme}: {report}");
         assert!(report.min_cosine <= report.mean_cosine && report.mean_cosine <= 1.0 + 1e-12, "{scheme}: {report}");
-        assert!((report.min_cosine - least_cosine).abs() <= 2f64.powi(-20), "{scheme}: {report}, not {least_cosine}");
+        assert!((report.min_cosine - least).abs() < 1e-5, "{scheme}: {report}, {least}");
         assert_eq!(report.bytes_after, table.spec().bytes());
     }
 }
@@ -194,6 +199,7 @@ impl RowSource for Stream {
 struct Count {
     bytes: Vec<u64>,
     most: usize,
+    shared: Vec<bool>,
 }
 
 impl PartSink for Count {
@@ -201,7 +207,10 @@ impl PartSink for Count {
         self.bytes.resize(self.bytes.len().max(part + 1), 0);
         assert_eq!(self.bytes[part], offset, "parts come without a gap");
         self.bytes[part] += bytes.len() as u64;
-        self.most = self.most.max(bytes.len());
+        // A part that all rows share comes whole.
+        if !self.shared.get(part).is_some_and(|shared| *shared) {
+            self.most = self.most.max(bytes.len());
+        }
         Ok(())
     }
 }
@@ -211,7 +220,9 @@ fn a16_tables_are_encoded_by_blocks() {
     for (rows, dim) in [(70_000, 100), (3, 1 << 20), (1 << 21, 1)] {
         for scheme in variants() {
             let mut source = Stream { shape: Shape::new(rows, dim).unwrap(), most_read: 0 };
-            let mut sink = Count::default();
+            let spec = scheme.spec(source.shape).unwrap();
+            let shared = spec.parts().iter().map(crate::Part::is_shared).collect();
+            let mut sink = Count { shared, ..Count::default() };
             let report = Encoder::new(&scheme).run(&mut source, &mut sink).unwrap();
             assert_eq!(sink.bytes.iter().sum::<u64>(), report.spec.bytes().0, "{scheme}");
             assert!(source.most_read <= 1 << 20, "{scheme}: {} values at a time", source.most_read);

@@ -22,6 +22,10 @@ pub(crate) enum Stamp {
     Schemes(fn(&Scheme, &Backend)),
     /// Each variant of each scheme, on each backend that is a device.
     DeviceSchemes(fn(&Scheme, &Backend)),
+    /// The first variant of each scheme, on each backend: what does not depend on a scheme's options, and takes long.
+    Leading(fn(&Scheme, &Backend)),
+    /// The first variant of each scheme, on each backend that is a device.
+    DeviceLeading(fn(&Scheme, &Backend)),
     /// Each backend.
     Backends(fn(&Backend)),
     /// Each backend that is a device.
@@ -65,25 +69,31 @@ fn presence(wanted: &Wanted) -> Trial {
 }
 
 fn stamp(case: &'static Case, backends: &[Wanted], trials: &mut Vec<Trial>) {
-    let variants = || Scheme::all().iter().flat_map(|info| info.variants).copied();
+    let leading = matches!(case.stamp, Stamp::Leading(_) | Stamp::DeviceLeading(_));
+    let variants = || {
+        let all = Scheme::all().iter();
+        all.flat_map(move |info| info.variants.iter().take(if leading { 1 } else { usize::MAX })).copied()
+    };
     let parsed = |variant: &str| variant.parse::<Scheme>().expect("a variant of the registry");
-    let devices_only = matches!(case.stamp, Stamp::Devices(_) | Stamp::DeviceSchemes(_));
+    let devices_only = matches!(case.stamp, Stamp::Devices(_) | Stamp::DeviceSchemes(_) | Stamp::DeviceLeading(_));
+    let backends = || backends.iter().filter(move |wanted| !(devices_only && wanted.name == "host"));
     match case.stamp {
         Stamp::Once(run) => trials.push(Trial::test(case.name, move || attempt(case, "", "", run))),
         Stamp::Never(reason) => {
             trials.push(Trial::ignorable_test(case.name, move || Ok(Completion::ignored_with(reason))));
         }
-        Stamp::Schemes(run) | Stamp::DeviceSchemes(run) => {
-            for wanted in backends.iter().filter(|wanted| !(devices_only && wanted.name == "host")) {
-                for variant in variants() {
+        Stamp::Schemes(run) | Stamp::DeviceSchemes(run) | Stamp::Leading(run) | Stamp::DeviceLeading(run) => {
+            // Neighbours are of different backends, so that tests that run at a time seldom wait for one device.
+            for variant in variants() {
+                for wanted in backends() {
                     let name = format!("{}::{variant}::{}", case.name, wanted.name);
-                    trials
-                        .extend(on_backend(case, name, variant, wanted, move |backend| run(&parsed(variant), backend)));
+                    let run = move |backend: &Backend| run(&parsed(variant), backend);
+                    trials.extend(on_backend(case, name, variant, wanted, run));
                 }
             }
         }
         Stamp::Backends(run) | Stamp::Devices(run) => {
-            for wanted in backends.iter().filter(|wanted| !(devices_only && wanted.name == "host")) {
+            for wanted in backends() {
                 let name = format!("{}::{}", case.name, wanted.name);
                 trials.extend(on_backend(case, name, "", wanted, run));
             }

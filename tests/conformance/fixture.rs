@@ -69,10 +69,17 @@ impl Fixture {
         &self.reference[row as usize * self.dim()..][..self.dim()]
     }
 
+    /// How far a decoded f32 of a row may be from the reference: as [`Fixture::compare`] has it, or half a unit.
+    pub(crate) fn slack(&self, row: u32) -> f64 {
+        let want = self.row(row);
+        let largest = want.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()));
+        gatherum::testing::rounding(self.encoded.spec(), want).max(largest * 2f64.powi(-24))
+    }
+
     /// Says where a row is not what the reference says: as f32 to the bit, or within what the scheme rounds.
     pub(crate) fn compare(&self, row: u32, got: &[f32]) -> Result<(), String> {
         let want = self.row(row);
-        let slack = rounding(self.encoded.spec().scheme(), want);
+        let slack = gatherum::testing::rounding(self.encoded.spec(), want);
         assert_eq!(got.len(), want.len(), "columns of a row");
         for (column, (&got, &want)) in got.iter().zip(want).enumerate() {
             let same = if slack == 0.0 {
@@ -86,24 +93,6 @@ impl Fixture {
             }
         }
         Ok(())
-    }
-}
-
-/// How far from the f64 reference an f32 answer may be; 0 where it must be the reference rounded to f32.
-///
-/// - f32 and f16: a stored value is an f32, so nothing is rounded.
-/// - Symmetric integers: `c * s`, of a code (less its offset) of at most 8 bits and a scale of at most 24, has at most 32
-///   significant bits, so the reference is exact and one multiplication rounds it as the conversion to f32 does.
-/// - Affine integers: `c * s + b` rounds twice, each time by at most `2^-24` of the result: `2^-24 (|c s| + |c s + b|)`, or
-///   less where it is fused. The second term is at most the largest stored magnitude `m`. Where codes are signed, `b` is
-///   near the middle of a group, and `|c s| <= 128 (hi - lo) / 255`, which is `m` but for half a step, `m / 255`. Where they
-///   are unsigned, `b` is the lowest end of the stored values, or less than a half's spacing under them, so that
-///   `|c s| = |x - b|` is at most `2.002 m`. `2^-24 * 3.1 m` covers both.
-fn rounding(scheme: &Scheme, row: &[f64]) -> f64 {
-    if scheme.to_string().contains("affine") {
-        row.iter().fold(0.0, |largest: f64, value| largest.max(value.abs())) * 3.1 * 2f64.powi(-24)
-    } else {
-        0.0
     }
 }
 
@@ -140,6 +129,11 @@ impl TableSource for Repeated<'_> {
     async fn read_part(&self, part: usize, offset: u64, out: &mut [u8]) -> Result<(), SourceError> {
         let width = usize::try_from(Part::row_bytes(&self.spec.parts()[part])).expect("a row's bytes");
         let stored = self.base.parts().nth(part).expect("a part");
+        if self.spec.parts()[part].is_shared() {
+            let start = usize::try_from(offset).expect("a 64-bit machine");
+            out.copy_from_slice(&stored[start..][..out.len()]);
+            return Ok(());
+        }
         let mut at = usize::try_from(offset).expect("a 64-bit machine");
         let mut out = out;
         while !out.is_empty() {

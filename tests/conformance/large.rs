@@ -1,7 +1,7 @@
 //! A08: tables larger than one binding, and than the device.
 
 use gatherum::{
-    Bytes, EncodedTable, Engine, IdPolicy, OutputDtype, Placement, Scheme, Shape, Table, TableError, TableSource, wgpu,
+    Bytes, EncodedTable, Engine, IdPolicy, OutputDtype, Placement, Scheme, Table, TableError, TableSource, wgpu,
 };
 
 use crate::{
@@ -15,7 +15,7 @@ pub(crate) const CASES: &[Case] = &[
     Case { name: "a08_the_265_mb_table", operation: "gather", stamp: Stamp::Backends(a08_the_265_mb_table) },
     Case { name: "a08_many_shards", operation: "gather", stamp: Stamp::DeviceSchemes(a08_many_shards) },
     Case { name: "a08_too_large", operation: "load", stamp: Stamp::Backends(a08_too_large) },
-    Case { name: "a08_a_row_over_the_binding", operation: "load", stamp: Stamp::Devices(a08_a_row_over_the_binding) },
+    Case { name: "a08_the_longest_rows", operation: "gather", stamp: Stamp::DeviceLeading(a08_the_longest_rows) },
 ];
 
 const MIB: u64 = 1 << 20;
@@ -176,19 +176,19 @@ impl TableSource for Unread<'_> {
     }
 }
 
-/// The longest row there may be fits the least binding; where one did not, it would be told apart from a table that is large.
-fn a08_a_row_over_the_binding(backend: &Backend) {
-    let engine = backend.narrow(16 * MIB, 16 * MIB);
-    let scheme: Scheme = "f32".parse().expect("a scheme");
-    let dim = u64::from(gatherum::MAX_DIM);
-    let spec = scheme.spec(Shape::new(1, dim).expect("a shape")).expect("a spec");
-    assert!(spec.row_bytes() <= 16 * MIB);
-    let base = Fixture::new(&scheme, 3, gatherum::MAX_DIM as usize);
-    let source = Repeated::new("long rows", &base.encoded, 9);
-    let table = engine.load_blocking(&source).expect("rows of 4 MiB");
-    assert_eq!(table.shards(), 3);
-    let rows = Rows::new(&base.encoded);
+/// The longest rows there may be, of several shards, on a device of the least limits.
+fn a08_the_longest_rows(scheme: &Scheme, backend: &Backend) {
+    let engine = backend.narrow(64 * MIB, 64 * MIB);
+    let base = Fixture::new(scheme, 3, gatherum::MAX_DIM as usize).encoded;
+    let shared: u64 = base.spec().parts().iter().map(|part| part.bytes_of(0)).sum();
+    let count = (64 * MIB - shared) / base.spec().row_bytes() + 1;
+    let source = Repeated::new("long rows", &base, count);
+    let table = engine.load_blocking(&source).expect("a row fits the least binding");
+    assert_eq!(table.shards(), 2);
+    let rows = Rows::new(&base);
+    let last = u32::try_from(count).expect("few rows") - 1;
     for dtype in [OutputDtype::F32, OutputDtype::F16] {
-        check(&engine, &table, &source, &rows, vec![8, 0, 3, 4, 2], Lookup { way: Way::Host, dtype });
+        check(&engine, &table, &source, &rows, vec![last, 0, 3, 4, last - 1], Lookup { way: Way::Host, dtype });
     }
+    engine.trim();
 }

@@ -15,6 +15,8 @@
 //! ```
 
 mod backend;
+mod bagged;
+mod bags;
 mod bits;
 mod case;
 mod child;
@@ -41,6 +43,7 @@ const CASES: &[&[Case]] = &[
     large::CASES,
     values::CASES,
     bits::CASES,
+    bags::CASES,
     ledger::CASES,
     child::CASES,
     devices::CASES,

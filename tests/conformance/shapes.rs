@@ -13,8 +13,8 @@ pub(crate) const CASES: &[Case] = &[
     Case { name: "a05_dimensions", operation: "gather", stamp: Stamp::Schemes(a05_dimensions) },
     Case { name: "a05_long_rows", operation: "gather", stamp: Stamp::Schemes(a05_long_rows) },
     Case { name: "a06_row_counts", operation: "gather", stamp: Stamp::Schemes(a06_row_counts) },
-    Case { name: "a07_large_grids", operation: "gather", stamp: Stamp::Schemes(a07_large_grids) },
-    Case { name: "a07_over_one_binding", operation: "gather", stamp: Stamp::DeviceSchemes(a07_over_one_binding) },
+    Case { name: "a07_large_grids", operation: "gather", stamp: Stamp::Leading(a07_large_grids) },
+    Case { name: "a07_over_one_binding", operation: "gather", stamp: Stamp::DeviceLeading(a07_over_one_binding) },
     Case { name: "a07_over_one_buffer", operation: "gather", stamp: Stamp::Devices(a07_over_one_buffer) },
 ];
 

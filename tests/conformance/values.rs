@@ -86,7 +86,9 @@ fn a09_hostile_rows(scheme: &Scheme, backend: &Backend) {
                 for (number, (got, original)) in answer.f32s().chunks(dim).zip(rows.chunks(dim)).enumerate() {
                     within(scheme, original, got, &format!("{what}: row {number} by {lookup:?}"));
                 }
-                if what == "constant 2.5" {
+                // Where all rows share a basis, one row is as near as the others let it be.
+                let shares = encoded.spec().parts().iter().any(gatherum::Part::is_shared);
+                if what == "constant 2.5" && !shares {
                     assert!(answer.f32s()[dim..2 * dim].iter().all(|x| *x == 2.5), "{what} by {lookup:?}");
                 }
                 if what == "all zero" {

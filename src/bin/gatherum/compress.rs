@@ -8,7 +8,7 @@ use std::{
     time::Instant,
 };
 
-use gatherum::{Bytes, EncodeReport, Encoder, RowSource, Scheme, io::TableWriter};
+use gatherum::{Bytes, EncodeReport, Encoder, Scheme, io::TableWriter};
 use serde_json::json;
 
 use crate::{
@@ -58,13 +58,22 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
     let start = Instant::now();
     let mut input = input::open_rows(&args.input, &args.choice.options())?;
     let shape = input.rows.shape();
+    let bar = output::progress("compressing", u64::from(shape.rows()));
+    let encoder = Encoder::new(&scheme)
+        .on_progress(|progress| bar.set_position(progress.done.into()))
+        .fit(&mut *input.rows)
+        .map_err(about(&args.input))?;
+    let scheme = encoder.scheme().clone();
     let spec = scheme.spec(shape).map_err(about(&args.input))?;
     let mut writer = TableWriter::create(&args.output, &spec, input.words.as_ref()).map_err(writing(&args.output))?;
-    let report = encode(args, &scheme, &mut *input.rows, &mut writer)?;
+    let report = encoder.run(&mut *input.rows, &mut writer).map_err(about(&args.input))?;
+    bar.finish_and_clear();
     writer.finish().map_err(writing(&args.output))?;
     let seconds = start.elapsed().as_secs_f64();
     let file_bytes = args.output.metadata().map_err(|error| Failure::writing(&args.output, &error))?.len();
     let words = input.words.as_ref().map(gatherum::io::Vocabulary::len);
+    let fit: serde_json::Map<_, _> =
+        report.fit.iter().map(|figure| (figure.name.replace(' ', "_"), figure.value.into())).collect();
     if args.json {
         return output::write_json(
             out,
@@ -86,6 +95,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
                 "relative_error": report.relative_error,
                 "mean_cosine": report.mean_cosine,
                 "min_cosine": report.min_cosine,
+                "fit": fit,
                 "seconds": seconds,
             }),
         );
@@ -98,7 +108,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
 
 fn text(report: &EncodeReport, format: &str, words: &str) -> String {
     let shape = report.spec.shape();
-    format!(
+    let mut text = format!(
         "table           {shape} from {format}; words: {words}\n\
          scheme          {}\n\
          bytes           {:#} as f32, {:#} as stored: {:.1} %\n\
@@ -114,17 +124,12 @@ fn text(report: &EncodeReport, format: &str, words: &str) -> String {
         report.max_error_row,
         report.mean_cosine,
         report.min_cosine,
-    )
-}
-
-fn encode(args: &Args, scheme: &Scheme, rows: &mut dyn RowSource, writer: &mut TableWriter) -> Outcome<EncodeReport> {
-    let bar = output::progress("compressing", u64::from(rows.shape().rows()));
-    let report = Encoder::new(scheme)
-        .on_progress(|progress| bar.set_position(progress.done.into()))
-        .run(rows, writer)
-        .map_err(about(&args.input))?;
-    bar.finish_and_clear();
-    Ok(report)
+    );
+    for figure in &report.fit {
+        // Writing to a String does not fail.
+        let _ = writeln!(text, "{:15} {}", figure.name, (figure.value * 1e6).round() / 1e6);
+    }
+    text
 }
 
 /// An error of the output's file.

@@ -1,29 +1,52 @@
 //! Packed codes to rows.
 
 use super::{PackedInt, step::Step};
-use crate::scheme::simd::{DecodeRow, decode_rows, touch};
+use crate::scheme::{
+    pool::{BaggedRows, FoldRow, pool_rows},
+    simd::{DecodeRow, decode_rows, touch},
+};
 
-/// Decodes the listed rows.
-pub(super) fn rows<const BITS: usize, const AFFINE: bool>(
-    scheme: &PackedInt,
-    dim: usize,
-    codes: &[u8],
-    steps: &[u8],
-    rows: &[u32],
-    out: &mut [f32],
-) {
-    let group = scheme.group(dim);
-    let (row_bytes, step_bytes) = (scheme.row_bytes(dim), scheme.step_bytes());
-    let decoder = Rows::<BITS, AFFINE> {
-        half: scheme.half,
-        group,
-        groups: dim.div_ceil(group),
-        row_bytes,
-        step_bytes,
-        codes,
-        steps,
-    };
-    decode_rows(&decoder, dim, rows, out);
+/// What is done with rows, whatever their codes.
+pub(super) trait Use {
+    fn with(self, dim: usize, decoder: &impl FoldRow);
+}
+
+/// The listed rows are decoded.
+pub(super) struct Decode<'a> {
+    pub(super) rows: &'a [u32],
+    pub(super) out: &'a mut [f32],
+}
+
+impl Use for Decode<'_> {
+    fn with(self, dim: usize, decoder: &impl FoldRow) {
+        decode_rows(decoder, dim, self.rows, self.out);
+    }
+}
+
+/// Rows are folded into their bags'.
+pub(super) struct Pooled<'a> {
+    pub(super) bags: &'a BaggedRows<'a>,
+    pub(super) out: &'a mut [f32],
+}
+
+impl Use for Pooled<'_> {
+    fn with(self, dim: usize, decoder: &impl FoldRow) {
+        pool_rows(decoder, dim, self.bags, self.out);
+    }
+}
+
+impl PackedInt {
+    /// Uses the rows of these parts.
+    pub(super) fn rows(&self, dim: usize, parts: &[&[u8]], how: impl Use) {
+        match (self.bits, self.affine) {
+            (2, false) => how.with(dim, &Rows::<2, false>::new(self, dim, parts)),
+            (2, true) => how.with(dim, &Rows::<2, true>::new(self, dim, parts)),
+            (3, false) => how.with(dim, &Rows::<3, false>::new(self, dim, parts)),
+            (3, true) => how.with(dim, &Rows::<3, true>::new(self, dim, parts)),
+            (_, false) => how.with(dim, &Rows::<4, false>::new(self, dim, parts)),
+            (_, true) => how.with(dim, &Rows::<4, true>::new(self, dim, parts)),
+        }
+    }
 }
 
 /// Rows to decode.
@@ -37,7 +60,14 @@ struct Rows<'a, const BITS: usize, const AFFINE: bool> {
     steps: &'a [u8],
 }
 
-impl<const BITS: usize, const AFFINE: bool> Rows<'_, BITS, AFFINE> {
+impl<'a, const BITS: usize, const AFFINE: bool> Rows<'a, BITS, AFFINE> {
+    fn new(scheme: &PackedInt, dim: usize, parts: &[&'a [u8]]) -> Self {
+        let group = scheme.group(dim);
+        let (row_bytes, step_bytes) = (scheme.row_bytes(dim), scheme.step_bytes());
+        let (codes, steps) = (parts[0], parts[1]);
+        Self { half: scheme.half, group, groups: dim.div_ceil(group), row_bytes, step_bytes, codes, steps }
+    }
+
     #[inline(always)]
     fn codes(&self, row: usize) -> &[u8] {
         &self.codes[row * self.row_bytes..][..self.row_bytes]
@@ -53,16 +83,7 @@ impl<const BITS: usize, const AFFINE: bool> Rows<'_, BITS, AFFINE> {
 impl<const BITS: usize, const AFFINE: bool> DecodeRow for Rows<'_, BITS, AFFINE> {
     #[inline(always)]
     fn decode_row(&self, row: usize, out: &mut [f32]) {
-        let (codes, steps) = (self.codes(row), self.steps(row));
-        if self.groups == 1 {
-            decode_group::<BITS, AFFINE>(Step::read::<AFFINE>(self.half, steps), codes, out);
-        } else {
-            // A group is a multiple of 16 columns: whole bytes.
-            let groups = out.chunks_mut(self.group).zip(codes.chunks(self.group / 8 * BITS));
-            for ((out, codes), step) in groups.zip(steps.chunks_exact(self.step_bytes)) {
-                decode_group::<BITS, AFFINE>(Step::read::<AFFINE>(self.half, step), codes, out);
-            }
-        }
+        self.fold_row(row, out, |_, value| value);
     }
 
     #[inline(always)]
@@ -71,18 +92,44 @@ impl<const BITS: usize, const AFFINE: bool> DecodeRow for Rows<'_, BITS, AFFINE>
     }
 }
 
+impl<const BITS: usize, const AFFINE: bool> FoldRow for Rows<'_, BITS, AFFINE> {
+    #[inline(always)]
+    fn fold_row(&self, row: usize, out: &mut [f32], fold: impl Fn(f32, f32) -> f32) {
+        let (codes, steps) = (self.codes(row), self.steps(row));
+        if self.groups == 1 {
+            fold_group::<BITS, AFFINE>(Step::read::<AFFINE>(self.half, steps), codes, out, &fold);
+        } else {
+            // A group is a multiple of 16 columns: whole bytes.
+            let groups = out.chunks_mut(self.group).zip(codes.chunks(self.group / 8 * BITS));
+            for ((out, codes), step) in groups.zip(steps.chunks_exact(self.step_bytes)) {
+                fold_group::<BITS, AFFINE>(Step::read::<AFFINE>(self.half, step), codes, out, &fold);
+            }
+        }
+    }
+}
+
 /// Eight codes are `BITS` bytes: one word, that lanes shift by as much as they need.
 #[inline(always)]
-fn decode_group<const BITS: usize, const AFFINE: bool>(step: Step, codes: &[u8], out: &mut [f32]) {
+fn fold_group<const BITS: usize, const AFFINE: bool>(
+    step: Step,
+    codes: &[u8],
+    out: &mut [f32],
+    fold: impl Fn(f32, f32) -> f32,
+) {
     let (whole, rest) = out.as_chunks_mut::<8>();
     let (eights, last) = codes.split_at(whole.len() * BITS);
     for (out, bytes) in whole.iter_mut().zip(eights.as_chunks::<BITS>().0) {
-        *out = decode8::<BITS, AFFINE>(step, *bytes);
+        let values = decode8::<BITS, AFFINE>(step, *bytes);
+        for lane in 0..8 {
+            out[lane] = fold(out[lane], values[lane]);
+        }
     }
     if !rest.is_empty() {
         let mut bytes = [0; BITS];
         bytes[..last.len()].copy_from_slice(last);
-        rest.copy_from_slice(&decode8::<BITS, AFFINE>(step, bytes)[..rest.len()]);
+        for (out, value) in rest.iter_mut().zip(decode8::<BITS, AFFINE>(step, bytes)) {
+            *out = fold(*out, value);
+        }
     }
 }
 

@@ -1,0 +1,52 @@
+// lowrank: a row of few columns times a basis that all rows share.
+//
+//   x[c] = sum over j, from 0 up, of u[j] * basis[j][c]
+
+// Columns that the codec stores of a row.
+override CODEC_DIM: u32;
+// Which part the basis is, f32 [CODEC_DIM, DIM].
+override BASIS_PART: u32 = 1u;
+
+// Word of a shard at which the basis begins: a multiple of 4.
+fn basis_start(shard: u32) -> u32 {
+    if BASIS_PART == 1u {
+        return params.shards[shard].part1;
+    }
+    if BASIS_PART == 2u {
+        return params.shards[shard].part2;
+    }
+    return params.shards[shard].part3;
+}
+
+// Columns 4 c to 4 c + 3 of row j of the basis; those past DIM repeat others.
+fn basis4(shard: u32, start: u32, j: u32, c: u32) -> vec4<f32> {
+    if DIM % 4u == 0u {
+        return bitcast<vec4<f32>>(fetch(shard, start / 4u + j * (DIM / 4u) + min(c, DIM / 4u - 1u)));
+    }
+    let row = start + j * DIM;
+    return bitcast<vec4<f32>>(vec4<u32>(
+        fetch_word(shard, row + min(4u * c, DIM - 1u)),
+        fetch_word(shard, row + min(4u * c + 1u, DIM - 1u)),
+        fetch_word(shard, row + min(4u * c + 2u, DIM - 1u)),
+        fetch_word(shard, row + min(4u * c + 3u, DIM - 1u)),
+    ));
+}
+
+fn load16(row: Row, k: u32) -> mat4x4<f32> {
+    let start = basis_start(row.shard);
+    var sum = mat4x4<f32>();
+    for (var first = 0u; first < CODEC_DIM; first += 16u) {
+        // A value cannot be indexed by a variable on every backend; a variable can.
+        var u = decode16(row, first / 16u);
+        let count = min(16u, CODEC_DIM - first);
+        for (var i = 0u; i < count; i++) {
+            let factor = u[i / 4u][i % 4u];
+            let j = first + i;
+            sum[0] += factor * basis4(row.shard, start, j, 4u * k);
+            sum[1] += factor * basis4(row.shard, start, j, 4u * k + 1u);
+            sum[2] += factor * basis4(row.shard, start, j, 4u * k + 2u);
+            sum[3] += factor * basis4(row.shard, start, j, 4u * k + 3u);
+        }
+    }
+    return sum;
+}
