@@ -1,11 +1,11 @@
-// int2, int3, int4: x = (c - OFFSET) * s, or c * s + b where affine; one step a row or a group of columns.
+// int2, int3, int4: x = (c - OFFSET) * s, or c * s + b where affine; one step a row or a group of columns. 0 is never -0.0.
 //
 //   words = the 2 BITS bytes of 16 columns, at whatever byte they begin
 //   for each column j:
 //       code = bits BITS j to BITS j + BITS - 1 of words
 //
-// Shift and mask of unsigned codes, then an exact subtraction in f32: the fastest way on software adapters, and the same
-// elsewhere.
+// Shift and mask of unsigned codes, then sums in f32: the fastest way on software adapters, and the same elsewhere. Products
+// of codes and halves are exact, so that c * s - OFFSET * s is (c - OFFSET) * s to the bit.
 
 // Bits of a code: 2, 3 or 4.
 override BITS: u32;
@@ -40,7 +40,8 @@ fn load_step(shard: u32, at: u32) -> vec2<f32> {
         if AFFINE {
             return halves;
         }
-        return vec2<f32>(select(halves.x, halves.y, at % 2u == 1u), 0.0);
+        let scale = select(halves.x, halves.y, at % 2u == 1u);
+        return vec2<f32>(scale, -f32(OFFSET) * scale);
     }
     if AFFINE {
         return vec2<f32>(bitcast<f32>(word), bitcast<f32>(fetch_word(shard, at + 1u)));
@@ -93,10 +94,11 @@ fn quad_bits(words: vec2<u32>, quad: u32) -> u32 {
 fn decode4(step: vec2<f32>, bits: u32) -> vec4<f32> {
     let codes = (vec4<u32>(bits) >> vec4<u32>(0u, BITS, 2u * BITS, 3u * BITS)) & vec4<u32>(MASK);
     let values = vec4<f32>(vec4<i32>(codes));
-    if AFFINE {
+    if AFFINE || HALF {
         return values * step.x + step.y;
     }
-    return (values - f32(OFFSET)) * step.x;
+    let steps = values - f32(OFFSET);
+    return select(steps, f32(OFFSET) - values, step.x < 0.0) * abs(step.x);
 }
 
 fn decode16(row: Row, k: u32) -> mat4x4<f32> {

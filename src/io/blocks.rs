@@ -40,8 +40,8 @@ impl Blocks {
 
     /// Bytes of a row; `None` where its columns are no whole blocks.
     pub(super) fn row_bytes(self, dim: u32) -> Option<u64> {
-        let columns = COLUMNS as u32;
-        dim.is_multiple_of(columns).then(|| u64::from(dim / columns) * self.bytes() as u64)
+        let (dim, columns) = (u64::from(dim), COLUMNS as u64);
+        dim.is_multiple_of(columns).then(|| dim / columns * self.bytes() as u64)
     }
 
     fn decode(self, block: &[u8], out: &mut [f32]) {

@@ -24,7 +24,8 @@
 //!
 //! With `scales=f32` the scales are F32, and as many. `groups` is 1, or `ceil(dim / N)`; `N` is a multiple of 16, so that a
 //! group begins on a byte and 16 columns share a step. Codes are unsigned. Decoding is one f32 multiplication, of an exact
-//! difference, or followed by one f32 addition. A symmetric scale may be negative.
+//! difference, or followed by one f32 addition. A symmetric scale may be negative; 0 is 0.0 then too, not -0.0, since not
+//! every driver tells which of both is the larger one.
 //!
 //! **Encoding.** With `m` the largest magnitude of a group, symmetric: `s = m / (2^(bits-1) - 1)`, of the sign that puts `m`
 //! on the negative side, where there is one code more: a narrower range (below) then reaches it. `int2` needs this most: it
@@ -240,7 +241,8 @@ impl Codec for PackedInt {
         if self.affine {
             f64::from(code) * number(2 * at) + number(2 * at + 1)
         } else {
-            (f64::from(code) - f64::from(1 << (bits - 1))) * number(at)
+            // Plus 0, so that 0 has no sign.
+            (f64::from(code) - f64::from(1 << (bits - 1))) * number(at) + 0.0
         }
     }
 

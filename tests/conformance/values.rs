@@ -147,7 +147,7 @@ fn a12_through_a_file(scheme: &Scheme, backend: &Backend) {
     assert!(read.parts().eq(fixture.encoded.parts()), "the parts came back as other bytes");
     let engine = backend.fresh();
     let table = engine.load_blocking(&file).expect("the table fits");
-    let padding = engine.memory().live_of(gatherum::Category::Padding);
+    let padding = engine.memory().live_of(Category::Padding);
     assert_eq!(engine.memory().live.0, bytes + padding.0, "what is loaded is what is stored");
     assert!(padding.0 <= 64, "{padding}");
     let before = Fixture::from_encoded(read);

@@ -31,16 +31,19 @@ pub(super) struct Step {
 }
 
 impl Step {
+    /// Reads scale and bias. A symmetric step of halves gets the bias that makes it an affine one: products of its codes are
+    /// exact in f32, so the sum is too.
     #[inline(always)]
-    pub(super) fn read<const AFFINE: bool>(half: bool, bytes: &[u8]) -> Self {
+    pub(super) fn read(scheme: &PackedInt, bytes: &[u8]) -> Self {
         let number = |at: usize| {
-            if half {
+            if scheme.half {
                 widen(u16::from_le_bytes([bytes[2 * at], bytes[2 * at + 1]]))
             } else {
                 f32::from_le_bytes([bytes[4 * at], bytes[4 * at + 1], bytes[4 * at + 2], bytes[4 * at + 3]])
             }
         };
-        Self { scale: number(0), bias: if AFFINE { number(1) } else { 0.0 } }
+        let scale = number(0);
+        Self { scale, bias: if scheme.affine { number(1) } else { scale * scheme.code_ends().0 } }
     }
 
     /// Writes scale and bias, or as many of them as there are bytes for.

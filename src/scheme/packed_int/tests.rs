@@ -191,3 +191,17 @@ fn decoded_rows_are_encoded_to_the_same_values() {
         }
     }
 }
+
+#[test]
+fn zero_has_no_sign() {
+    for scheme in ["int4", "int3:scales=f32", "int2", "int4:scales=f32,clip=none", "int4:affine"] {
+        let values = [0.5, 0.0, 0.0, -0.125, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+        let table = encode(scheme, &values, 10);
+        let mut out = [f32::NAN; 10];
+        scheme.parse::<Scheme>().unwrap().codec().decode_rows(10, &parts(&table), &[0], &mut out);
+        for (column, value) in (0..).zip(out) {
+            assert!(value != 0.0 || value.is_sign_positive(), "{scheme}");
+            assert_eq!(f64::from(value).to_bits(), table.reference(0, column).to_bits(), "{scheme}");
+        }
+    }
+}
