@@ -4,8 +4,8 @@
 //   for each column j:
 //       code = bits BITS j to BITS j + BITS - 1 of words
 //
-// Shift and mask of unsigned codes, then sums in f32: the fastest way on software adapters, and the same elsewhere. Products
-// of codes and halves are exact, so that c * s - OFFSET * s is (c - OFFSET) * s to the bit.
+// Shift and mask of unsigned codes are the fastest way on software adapters, and the same elsewhere. A negative scale turns
+// the difference round while it is a whole number: in f32 drivers may reorder what makes 0, and its sign with it.
 
 // Bits of a code: 2, 3 or 4.
 override BITS: u32;
@@ -40,8 +40,7 @@ fn load_step(shard: u32, at: u32) -> vec2<f32> {
         if AFFINE {
             return halves;
         }
-        let scale = select(halves.x, halves.y, at % 2u == 1u);
-        return vec2<f32>(scale, -f32(OFFSET) * scale);
+        return vec2<f32>(select(halves.x, halves.y, at % 2u == 1u), 0.0);
     }
     if AFFINE {
         return vec2<f32>(bitcast<f32>(word), bitcast<f32>(fetch_word(shard, at + 1u)));
@@ -93,12 +92,11 @@ fn quad_bits(words: vec2<u32>, quad: u32) -> u32 {
 
 fn decode4(step: vec2<f32>, bits: u32) -> vec4<f32> {
     let codes = (vec4<u32>(bits) >> vec4<u32>(0u, BITS, 2u * BITS, 3u * BITS)) & vec4<u32>(MASK);
-    let values = vec4<f32>(vec4<i32>(codes));
-    if AFFINE || HALF {
-        return values * step.x + step.y;
+    if AFFINE {
+        return vec4<f32>(vec4<i32>(codes)) * step.x + step.y;
     }
-    let steps = values - f32(OFFSET);
-    return select(steps, f32(OFFSET) - values, step.x < 0.0) * abs(step.x);
+    let steps = vec4<i32>(codes) - i32(OFFSET);
+    return vec4<f32>(select(steps, -steps, step.x < 0.0)) * abs(step.x);
 }
 
 fn decode16(row: Row, k: u32) -> mat4x4<f32> {

@@ -38,7 +38,7 @@ impl Use for Pooled<'_> {
 impl PackedInt {
     /// Uses the rows of these parts.
     pub(super) fn rows(&self, dim: usize, parts: &[&[u8]], how: impl Use) {
-        match (self.bits, self.affine || self.half) {
+        match (self.bits, self.affine) {
             (2, false) => how.with(dim, &Rows::<2, false>::new(self, dim, parts)),
             (2, true) => how.with(dim, &Rows::<2, true>::new(self, dim, parts)),
             (3, false) => how.with(dim, &Rows::<3, false>::new(self, dim, parts)),
@@ -49,8 +49,8 @@ impl PackedInt {
     }
 }
 
-/// Rows to decode: `c * s + b` where `BIASED`, else `(c - 2^(bits-1)) * s`.
-struct Rows<'a, const BITS: usize, const BIASED: bool> {
+/// Rows to decode.
+struct Rows<'a, const BITS: usize, const AFFINE: bool> {
     scheme: &'a PackedInt,
     group: usize,
     groups: usize,
@@ -60,7 +60,7 @@ struct Rows<'a, const BITS: usize, const BIASED: bool> {
     steps: &'a [u8],
 }
 
-impl<'a, const BITS: usize, const BIASED: bool> Rows<'a, BITS, BIASED> {
+impl<'a, const BITS: usize, const AFFINE: bool> Rows<'a, BITS, AFFINE> {
     fn new(scheme: &'a PackedInt, dim: usize, parts: &[&'a [u8]]) -> Self {
         let group = scheme.group(dim);
         let (row_bytes, step_bytes) = (scheme.row_bytes(dim), scheme.step_bytes());
@@ -80,7 +80,7 @@ impl<'a, const BITS: usize, const BIASED: bool> Rows<'a, BITS, BIASED> {
     }
 }
 
-impl<const BITS: usize, const BIASED: bool> DecodeRow for Rows<'_, BITS, BIASED> {
+impl<const BITS: usize, const AFFINE: bool> DecodeRow for Rows<'_, BITS, AFFINE> {
     #[inline(always)]
     fn decode_row(&self, row: usize, out: &mut [f32]) {
         self.fold_row(row, out, |_, value| value);
@@ -92,17 +92,17 @@ impl<const BITS: usize, const BIASED: bool> DecodeRow for Rows<'_, BITS, BIASED>
     }
 }
 
-impl<const BITS: usize, const BIASED: bool> FoldRow for Rows<'_, BITS, BIASED> {
+impl<const BITS: usize, const AFFINE: bool> FoldRow for Rows<'_, BITS, AFFINE> {
     #[inline(always)]
     fn fold_row(&self, row: usize, out: &mut [f32], fold: impl Fn(f32, f32) -> f32) {
         let (codes, steps) = (self.codes(row), self.steps(row));
         if self.groups == 1 {
-            fold_group::<BITS, BIASED>(Step::read(self.scheme, steps), codes, out, &fold);
+            fold_group::<BITS, AFFINE>(Step::read(self.scheme, steps), codes, out, &fold);
         } else {
             // A group is a multiple of 16 columns: whole bytes.
             let groups = out.chunks_mut(self.group).zip(codes.chunks(self.group / 8 * BITS));
             for ((out, codes), step) in groups.zip(steps.chunks_exact(self.step_bytes)) {
-                fold_group::<BITS, BIASED>(Step::read(self.scheme, step), codes, out, &fold);
+                fold_group::<BITS, AFFINE>(Step::read(self.scheme, step), codes, out, &fold);
             }
         }
     }
@@ -110,7 +110,7 @@ impl<const BITS: usize, const BIASED: bool> FoldRow for Rows<'_, BITS, BIASED> {
 
 /// Eight codes are `BITS` bytes: one word, that lanes shift by as much as they need.
 #[inline(always)]
-fn fold_group<const BITS: usize, const BIASED: bool>(
+fn fold_group<const BITS: usize, const AFFINE: bool>(
     step: Step,
     codes: &[u8],
     out: &mut [f32],
@@ -119,7 +119,7 @@ fn fold_group<const BITS: usize, const BIASED: bool>(
     let (whole, rest) = out.as_chunks_mut::<8>();
     let (eights, last) = codes.split_at(whole.len() * BITS);
     for (out, bytes) in whole.iter_mut().zip(eights.as_chunks::<BITS>().0) {
-        let values = decode8::<BITS, BIASED>(step, *bytes);
+        let values = decode8::<BITS, AFFINE>(step, *bytes);
         for lane in 0..8 {
             out[lane] = fold(out[lane], values[lane]);
         }
@@ -127,14 +127,14 @@ fn fold_group<const BITS: usize, const BIASED: bool>(
     if !rest.is_empty() {
         let mut bytes = [0; BITS];
         bytes[..last.len()].copy_from_slice(last);
-        for (out, value) in rest.iter_mut().zip(decode8::<BITS, BIASED>(step, bytes)) {
+        for (out, value) in rest.iter_mut().zip(decode8::<BITS, AFFINE>(step, bytes)) {
             *out = fold(*out, value);
         }
     }
 }
 
 #[inline(always)]
-fn decode8<const BITS: usize, const BIASED: bool>(step: Step, bytes: [u8; BITS]) -> [f32; 8] {
+fn decode8<const BITS: usize, const AFFINE: bool>(step: Step, bytes: [u8; BITS]) -> [f32; 8] {
     let mut word = 0;
     for (place, byte) in bytes.into_iter().enumerate() {
         word |= u32::from(byte) << (8 * place);
@@ -145,7 +145,7 @@ fn decode8<const BITS: usize, const BIASED: bool>(step: Step, bytes: [u8; BITS])
     let offset = (1 << (BITS - 1)) as f32 * sign;
     for (lane, out) in out.iter_mut().enumerate() {
         let code = (word >> (BITS * lane) & ((1 << BITS) - 1)).cast_signed() as f32;
-        *out = if BIASED { code * step.scale + step.bias } else { (code * sign - offset) * scale };
+        *out = if AFFINE { code * step.scale + step.bias } else { (code * sign - offset) * scale };
     }
     out
 }

@@ -31,8 +31,6 @@ pub(super) struct Step {
 }
 
 impl Step {
-    /// Reads scale and bias. A symmetric step of halves gets the bias that makes it an affine one: products of its codes are
-    /// exact in f32, so the sum is too.
     #[inline(always)]
     pub(super) fn read(scheme: &PackedInt, bytes: &[u8]) -> Self {
         let number = |at: usize| {
@@ -42,8 +40,7 @@ impl Step {
                 f32::from_le_bytes([bytes[4 * at], bytes[4 * at + 1], bytes[4 * at + 2], bytes[4 * at + 3]])
             }
         };
-        let scale = number(0);
-        Self { scale, bias: if scheme.affine { number(1) } else { scale * scheme.code_ends().0 } }
+        Self { scale: number(0), bias: if scheme.affine { number(1) } else { 0.0 } }
     }
 
     /// Writes scale and bias, or as many of them as there are bytes for.
