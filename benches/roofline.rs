@@ -4,7 +4,7 @@
 //! turns within one run, so that what disturbs one disturbs all; the median is told. First calls, which compile, are apart.
 //!
 //! `cargo bench --bench roofline [-- ADAPTER]`; `ROWS`, `DIM`, `IDS` and `TURNS` change the sizes,
-//! `SCHEMES` the schemes.
+//! `SCHEMES="f32 int4:affine"` the schemes.
 //! `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` gives software adapters large pages, without which they mostly wait for the TLB.
 
 #![allow(

@@ -64,7 +64,7 @@ pub use error::{
 pub use gpu::{Granularity, OutputDtype};
 pub use memory::{MemoryReport, MemoryRow, Placement, RowTooLarge, Shard};
 pub use op::{BadIds, BagMode, Bags, IdBuffer, IdPolicy, IdSource, IdType, Ids};
-pub use scheme::{Category, Dtype, FitFigure, Part, Scheme, SchemeInfo, TableSpec};
+pub use scheme::{Category, Dtype, FitFigure, Part, Scheme, SchemeInfo, TableSpec, swap_nibbles};
 pub use source::{PartSink, RowSource, SliceSource, TableSource};
 pub use table::{EncodeReport, EncodedTable, Encoder, GatherStatus, OutputBuffer, Progress, RowBuffer, Rows, Table};
 pub use units::{Bytes, MAX_DIM, MAX_ROWS, Shape};

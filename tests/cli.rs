@@ -48,6 +48,24 @@ fn compress_inspect_lookup_and_neighbors_of_one_table() {
     assert!(near["neighbors"][0]["cosine"].as_f64().unwrap() > 0.999);
 }
 
+/// A GGUF model with one block of Q4_0, of codes that ggml would not choose: read, and compressed without loss.
+#[test]
+fn quantised_rows_of_a_gguf_file_stay_as_they_are() {
+    let sandbox = Sandbox::new();
+    let mut file = [&b"GGUF\x03\0\0\0"[..], &1u64.to_le_bytes(), &0u64.to_le_bytes()].concat();
+    file.extend([&17u64.to_le_bytes()[..], b"token_embd.weight", &2u32.to_le_bytes()].concat());
+    file.extend([32u64, 1].iter().flat_map(|size| size.to_le_bytes()));
+    file.extend([&2u32.to_le_bytes()[..], &0u64.to_le_bytes()].concat());
+    file.resize(file.len().next_multiple_of(32), 0);
+    // 0.25 times 10 - 8 and 5 - 8.
+    file.extend([&[0x00, 0x34][..], &[0x5a; 16]].concat());
+    std::fs::write(sandbox.path("model.gguf"), file).unwrap();
+    let made = json(&sandbox.ok(&["compress", "model.gguf", "-s", "int4:group=32", "-o", "t.safetensors", "--json"]));
+    assert_eq!((&made["format"], &made["max_error"]), (&json!("GGUF"), &json!(0.0)));
+    let rows = json(&sandbox.ok(&["lookup", "t.safetensors", "--ids", "0", "--json"]))["rows"].clone();
+    assert_eq!((&rows[0][0], &rows[0][15], &rows[0][16]), (&json!(0.5), &json!(0.5), &json!(-0.75)));
+}
+
 #[test]
 fn values_are_written_so_that_the_same_f32_is_read_again() {
     let sandbox = Sandbox::new();

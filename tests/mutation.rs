@@ -95,6 +95,17 @@ fn seeds() -> Vec<(&'static str, Vec<u8>)> {
             ]),
         ),
         (
+            "gguf",
+            formats::gguf(
+                &[
+                    ("tokenizer.ggml.tokens", 9, formats::gguf_texts(&words)),
+                    ("sizes", 9, [&9u32.to_le_bytes()[..], &[0; 8]].concat()),
+                ],
+                &[("bias", 0, &[4], vec![0; 16]), ("weight", 0, &[4, 6], f32s.clone())],
+            ),
+        ),
+        ("gguf", formats::gguf(&[], &[("q", 2, &[64, 2], vec![0x5a; 2 * 2 * 18]), ("c", 12, &[256], vec![0; 144])])),
+        (
             "index",
             br#"{"metadata":{"total_size":9},"weight_map":{"a":"m-1.safetensors","b":"m-2.safetensors"}}"#.to_vec(),
         ),

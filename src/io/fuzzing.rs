@@ -3,7 +3,7 @@
 
 use std::io::{Cursor, Read, Seek};
 
-use super::{TableFile, Vocabulary, npy, open::open_reader, tensors};
+use super::{TableFile, Vocabulary, gguf as gguf_file, npy, open::open_reader, tensors};
 use crate::{
     source::{RowSource, TableSource},
     units::Shape,
@@ -17,6 +17,7 @@ pub const ENTRIES: &[(&str, Entry)] = &[
     ("rows", rows),
     ("safetensors", safetensors),
     ("index", index),
+    ("gguf", gguf),
     ("npy", npy),
     ("word_vectors", word_vectors),
     ("word2vec_binary", word2vec_binary),
@@ -48,6 +49,15 @@ pub fn safetensors(bytes: &[u8]) {
 /// The index of several safetensors files.
 pub fn index(bytes: &[u8]) {
     let _ = tensors::Index::parse("fuzz.index.json", bytes);
+}
+
+/// A GGUF file, with and without a tensor's name.
+pub fn gguf(bytes: &[u8]) {
+    for tensor in [None, Some("weight")] {
+        if let Ok(mut found) = gguf_file::open("fuzz.gguf", Cursor::new(bytes.to_vec()), tensor) {
+            drain(&mut *found.rows);
+        }
+    }
 }
 
 /// A `.npy` file.

@@ -1,15 +1,17 @@
 //! Files: own tables, and the formats that rows come in.
 //!
-//! [`open_rows`] reads what others wrote: safetensors, `.npy`, and word vectors of GloVe, word2vec and fastText.
+//! [`open_rows`] reads what others wrote: safetensors, GGUF, `.npy`, and word vectors of GloVe, word2vec and fastText.
 //! [`TableWriter`] and [`TableFile`] write and read tables, in the format of [`layout`]. [`write_npy`] gives rows to others.
 //!
 //! No reader trusts a number in a file: what is allocated follows from bytes that are there.
 
+mod blocks;
 mod compressed;
 mod elements;
 mod error;
 #[doc(hidden)]
 pub mod fuzzing;
+mod gguf;
 mod header;
 pub mod layout;
 mod lines;

@@ -9,7 +9,7 @@ use std::{
 use super::{
     FileError, Vocabulary,
     compressed::Plain,
-    file_name,
+    file_name, gguf,
     header::is_safetensors,
     npy, open_file,
     tensors::{self, Found},
@@ -21,7 +21,8 @@ use crate::source::RowSource;
 /// What to read from a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpenOptions {
-    /// The tensor of a safetensors file. `None`: the only one of 2 dimensions and a floating-point type.
+    /// The tensor of a safetensors or GGUF file. `None`: the only one of 2 dimensions and a type that is read; of a GGUF
+    /// file `token_embd.weight`, where it has that.
     pub tensor: Option<String>,
     /// A text file of one word a line, in row order, in place of the words that the input may have.
     pub words: Option<PathBuf>,
@@ -33,6 +34,8 @@ pub struct OpenOptions {
 pub enum Format {
     /// A safetensors file, or one that an index names.
     Safetensors,
+    /// GGUF, as ggml's models have it.
+    Gguf,
     /// NumPy's `.npy`.
     Npy,
     /// Text without a header, as GloVe has it.
@@ -47,6 +50,7 @@ impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Safetensors => "safetensors",
+            Self::Gguf => "GGUF",
             Self::Npy => "npy",
             Self::Glove => "GloVe text",
             Self::Word2VecText => "word2vec text",
@@ -82,8 +86,8 @@ impl fmt::Debug for Input {
     }
 }
 
-/// Opens a file of rows: safetensors (also by the index of several files), `.npy`, or word vectors of GloVe, word2vec or
-/// fastText, which may be gzip.
+/// Opens a file of rows: safetensors (also by the index of several files), GGUF, `.npy`, or word vectors of GloVe, word2vec
+/// or fastText, which may be gzip.
 ///
 /// The format is told by the content; the name's ending decides where that leaves a doubt. Text and word2vec files are read
 /// once here, for their words. Memory is the words; rows are read when they are asked for. NaN and infinities are passed
@@ -119,9 +123,13 @@ where
     if is_safetensors(&start) || file.ends_with(".safetensors") {
         return Ok(safetensors(tensors::open(file, reader, tensor)?));
     }
+    if start.starts_with(gguf::MAGIC) {
+        let gguf::Found { rows, tensor, words } = gguf::open(file, reader, tensor)?;
+        return Ok(Input { rows, words, format: Format::Gguf, gzip: false, tensor: Some(tensor) });
+    }
     let unrecognised = |reason: String| FileError::Unrecognised { file: file.to_owned(), reason };
     if let Some(tensor) = tensor {
-        return Err(unrecognised(format!("is no safetensors file: there is no tensor `{tensor}` to choose")));
+        return Err(unrecognised(format!("is neither safetensors nor GGUF: there is no tensor `{tensor}` to choose")));
     }
     if let Some(reason) = foreign(&start) {
         return Err(unrecognised(reason.to_owned()));
@@ -164,12 +172,11 @@ fn safetensors<R: Read + Seek + Send + 'static>(found: Found<R>) -> Input {
 
 /// What to do about a file of a known format that is not read.
 fn foreign(start: &[u8]) -> Option<&'static str> {
-    let known: [(&[u8], &str); 5] = [
+    let known: [(&[u8], &str); 4] = [
         (b"PK\x03\x04", "is a zip archive (.npz, .pt and .keras are): save its table as .npy or .safetensors"),
         (b"\x80\x02", "is a Python pickle: save its table as .npy or .safetensors"),
         (b"\x80\x04", "is a Python pickle: save its table as .npy or .safetensors"),
         (b"\xba\x16\x4f\x2f", "is a fastText model: export its vectors as .vec"),
-        (b"GGUF", "is a GGUF file: save its table as .npy or .safetensors"),
     ];
     known.iter().find(|(magic, _)| start.starts_with(magic)).map(|(_, reason)| *reason)
 }

@@ -81,19 +81,16 @@ fn only(file: &str, tensors: BTreeMap<&str, &TensorInfo>) -> Result<String, File
 }
 
 fn list<'a>(tensors: impl Iterator<Item = (&'a str, &'a TensorInfo)>) -> String {
-    let mut listed: Vec<String> = Vec::new();
-    let mut more = 0;
-    for (name, info) in tensors {
-        if listed.len() < MOST_LISTED {
-            listed.push(format!("`{name}` {:?} {:?}", info.dtype, info.shape));
-        } else {
-            more += 1;
-        }
-    }
-    match (listed.is_empty(), more) {
+    listed(tensors.map(|(name, info)| format!("`{name}` {:?} {:?}", info.dtype, info.shape)))
+}
+
+/// The first few, separated by commas, and how many more there are.
+pub(super) fn listed(mut tensors: impl Iterator<Item = String>) -> String {
+    let first: Vec<String> = tensors.by_ref().take(MOST_LISTED).collect();
+    match (first.is_empty(), tensors.count()) {
         (true, _) => "none".to_owned(),
-        (false, 0) => listed.join(", "),
-        (false, more) => format!("{} and {more} more", listed.join(", ")),
+        (false, 0) => first.join(", "),
+        (false, more) => format!("{} and {more} more", first.join(", ")),
     }
 }
 

@@ -14,7 +14,7 @@ pub(crate) const NO_ROW: u32 = u32::MAX;
 /// A codec's half of a pipeline.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shader {
-    /// Name of the WGSL file, without its ending; labels carry it.
+    /// Name of the scheme; labels carry it.
     pub(crate) stem: &'static str,
     /// The codec's text: `Row`, `open_row`, `touch`, `decode16` (the contract stands in `shaders/contract.wgsl`).
     pub(crate) codec: &'static str,

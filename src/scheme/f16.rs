@@ -76,12 +76,7 @@ impl Codec for F16 {
     fn reference(&self, dim: usize, parts: &[&[u8]], row: usize, column: usize) -> f64 {
         let at = (row * dim + column) * 2;
         let bits = u16::from_le_bytes([parts[0][at], parts[0][at + 1]]);
-        let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
-        let magnitude = match exponent {
-            0 => fraction * 2f64.powi(-24),
-            exponent => (1024.0 + fraction) * 2f64.powi(exponent - 25),
-        };
-        if bits >> 15 == 1 { -magnitude } else { magnitude }
+        half_by_definition(bits)
     }
 
     fn shader(&self) -> Shader {
@@ -132,9 +127,19 @@ impl FoldRow for Halves<'_> {
     }
 }
 
+/// The value of a half by the definition of the format, for references.
+pub(super) fn half_by_definition(bits: u16) -> f64 {
+    let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
+    let magnitude = match exponent {
+        0 => fraction * 2f64.powi(-24),
+        exponent => (1024.0 + fraction) * 2f64.powi(exponent - 25),
+    };
+    if bits >> 15 == 1 { -magnitude } else { magnitude }
+}
+
 /// The value of a half, by steps that every instruction set has lanes for. Exact for all 65,536 of them.
 #[inline(always)]
-fn widen(half: u16) -> f32 {
+pub(super) fn widen(half: u16) -> f32 {
     let bits = u32::from(half);
     // Its exponent in the place of an f32's is too small by the difference of the biases, for subnormal halves too.
     let magnitude = (bits & 0x7fff) << 13;

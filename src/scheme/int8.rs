@@ -36,7 +36,7 @@ use super::{
     Build, Category, Codec, Dtype, Misfit, Part, SchemeInfo, Shader,
     options::Options,
     pool::{BaggedRows, Fold, FoldRow, Replace, pool_rows},
-    simd::{DecodeRow, decode_rows, fold, touch},
+    simd::{DecodeRow, decode_rows, ends, fold, touch},
 };
 use crate::{error::SchemeError, units::Shape};
 
@@ -277,13 +277,6 @@ const fn step_bytes<const AFFINE: bool>() -> usize {
 #[inline(always)]
 fn read_f32(bytes: &[u8]) -> f32 {
     f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
-}
-
-/// The least and the largest value.
-#[inline(always)]
-fn ends(values: &[f32]) -> (f32, f32) {
-    let (lesser, greater) = (|a, b| if b < a { b } else { a }, |a, b| if b > a { b } else { a });
-    (fold(values, f32::INFINITY, lesser, lesser), fold(values, f32::NEG_INFINITY, greater, greater))
 }
 
 #[inline(always)]

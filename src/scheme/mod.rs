@@ -2,7 +2,7 @@
 //!
 //! A scheme is written as one string, `[index "/"] [factor "/"] codec`, that parses and prints back the same:
 //! `f32`, `f16`, `int8`, `int8:affine,group=32`. Each codec is one file here, one WGSL file of the same name under
-//! `shaders/codec/`, and one line in the registry.
+//! `shaders/codec/`, and one line in the registry; `int2`, `int3` and `int4` are one family, `packed_int`.
 
 mod codec;
 mod f16;
@@ -10,6 +10,7 @@ mod f32;
 mod int8;
 mod lowrank;
 mod options;
+mod packed_int;
 mod part;
 mod pool;
 mod registry;
@@ -19,6 +20,7 @@ use std::{fmt, str::FromStr, sync::Arc};
 
 pub use codec::FitFigure;
 pub(crate) use codec::{Codec, Misfit, NO_ROW, Rows, Shader};
+pub use packed_int::swap_nibbles;
 pub use part::{Category, Dtype, Part};
 pub(crate) use pool::{BaggedRows, Pool};
 use registry::Build;
@@ -54,7 +56,7 @@ impl Scheme {
         registry::SCHEMES
     }
 
-    /// The first word of the scheme: the name of its files, labels, tests and benches.
+    /// The first word of the scheme: the name of its labels, tests and benches, and of its files or its family's.
     #[must_use]
     pub fn stem(&self) -> &'static str {
         self.codec.shader().stem

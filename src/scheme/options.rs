@@ -68,6 +68,19 @@ impl<'a> Options<'a> {
         }
     }
 
+    /// Which of two words the option `name` has: the first where it is not given.
+    pub(super) fn choice(&mut self, name: &str, words: [&str; 2]) -> Result<usize, SchemeError> {
+        let problem = || format!("takes `{}` or `{}`", words[0], words[1]);
+        match self.take(name) {
+            None => Ok(0),
+            Some(None) => Err(self.error(name, &problem())),
+            Some(Some(value)) => words
+                .iter()
+                .position(|word| *word == value)
+                .ok_or_else(|| self.error(&format!("{name}={value}"), &problem())),
+        }
+    }
+
     /// An error about `option` of this scheme.
     pub(super) fn error(&self, option: &str, problem: &str) -> SchemeError {
         SchemeError::Option {

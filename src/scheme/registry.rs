@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Codec, f16, f32, int8, lowrank, options::Options};
+use super::{Codec, f16, f32, int8, lowrank, options::Options, packed_int};
 use crate::error::SchemeError;
 
 /// A scheme as the registry knows it.
@@ -32,7 +32,8 @@ pub(super) enum Build {
 type Made = Result<Arc<dyn Codec>, SchemeError>;
 
 /// Every scheme, in the order of the documentation.
-pub(super) static SCHEMES: &[SchemeInfo] = &[f32::INFO, f16::INFO, int8::INFO, lowrank::INFO];
+pub(super) static SCHEMES: &[SchemeInfo] =
+    &[f32::INFO, f16::INFO, int8::INFO, packed_int::INT4, packed_int::INT3, packed_int::INT2, lowrank::INFO];
 
 /// Parses a scheme string: `codec`, or `factor/codec`.
 pub(super) fn parse(text: &str) -> Result<Arc<dyn Codec>, SchemeError> {
@@ -91,6 +92,17 @@ mod tests {
     }
 
     #[test]
+    fn defaults_are_not_written() {
+        for (text, canonical) in [
+            ("int4:clip=search,scales=f16", "int4"),
+            ("int3:clip=none,scales=f32,group=16,affine", "int3:affine,group=16,scales=f32,clip=none"),
+            ("int2:clip=none", "int2:clip=none"),
+        ] {
+            assert_eq!(text.parse::<Scheme>().unwrap().to_string(), canonical);
+        }
+    }
+
+    #[test]
     fn odd_strings_are_refused_with_the_reason() {
         for (text, says) in [
             ("", "unknown scheme ``; known schemes: f32"),
@@ -104,6 +116,11 @@ mod tests {
             ("int8:affine=1", "takes no value"),
             ("int8:affine,affine", "is given twice"),
             ("int8:bits=3", "does not exist"),
+            ("int4:group=24", "a positive multiple of 16"),
+            ("int4:scales", "takes `f16` or `f32`"),
+            ("int3:scales=f64", "takes `f16` or `f32`"),
+            ("int2:clip=on", "takes `search` or `none`"),
+            ("int5", "unknown scheme `int5`"),
             ("f32:group=4", "does not exist"),
             ("int8 ", "unknown scheme `int8 `"),
         ] {

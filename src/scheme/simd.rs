@@ -25,6 +25,13 @@ pub(crate) fn fold<T: Copy>(values: &[f32], start: T, step: impl Fn(T, f32) -> T
     others.into_iter().fold(first, join)
 }
 
+/// The least and the largest value.
+#[inline(always)]
+pub(super) fn ends(values: &[f32]) -> (f32, f32) {
+    let (lesser, greater) = (|a, b| if b < a { b } else { a }, |a, b| if b > a { b } else { a });
+    (fold(values, f32::INFINITY, lesser, lesser), fold(values, f32::NEG_INFINITY, greater, greater))
+}
+
 /// How one row is decoded.
 pub(super) trait DecodeRow {
     /// Decodes `row` to `out: [dim]`. To be marked `#[inline(always)]`.

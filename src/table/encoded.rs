@@ -1,8 +1,10 @@
 //! An encoded table in host memory.
 
+use half::f16;
+
 use crate::{
     error::{EncodeError, SourceError},
-    scheme::TableSpec,
+    scheme::{Dtype, TableSpec},
     source::{PartSink, SliceSource, TableSource},
     table::{EncodeReport, Encoder},
 };
@@ -38,6 +40,44 @@ impl EncodedTable {
         scheme: &crate::Scheme,
     ) -> Result<(Self, EncodeReport), EncodeError> {
         Encoder::new(scheme).table(name, &mut SliceSource::new(values, dim)?)
+    }
+
+    /// Takes parts that were made elsewhere, as they are: `parts` in the order of [`TableSpec::parts`], laid out as the
+    /// scheme's documentation says.
+    ///
+    /// # Errors
+    /// [`SourceError::Invalid`] where a part is missing or of another length, or a floating-point one holds a NaN or an
+    /// infinity, named by its index in the part.
+    ///
+    /// # Examples
+    /// ```
+    /// use gatherum::{EncodedTable, Shape};
+    /// // Codes -127 and 64 of a row, and their scale.
+    /// let parts = vec![vec![0x81, 0x40], 0.5_f32.to_le_bytes().to_vec()];
+    /// let spec = "int8".parse::<gatherum::Scheme>()?.spec(Shape::new(1, 2)?)?;
+    /// let table = EncodedTable::from_parts("taken over", spec, parts)?;
+    /// assert_eq!(table.reference(0, 1), 32.0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn from_parts(name: &str, spec: TableSpec, parts: Vec<Vec<u8>>) -> Result<Self, SourceError> {
+        let invalid = |reason: String| Err(SourceError::Invalid(format!("{name}: {reason}")));
+        if parts.len() != spec.parts().len() {
+            return invalid(format!("{} parts; `{}` has {}", parts.len(), spec.scheme(), spec.parts().len()));
+        }
+        for (part, bytes) in spec.parts().iter().zip(&parts) {
+            if bytes.len() as u64 != part.bytes().0 {
+                return invalid(format!("part `{}` has {} B, not {:#}", part.name(), bytes.len(), part.bytes()));
+            }
+            let not_finite = match part.dtype() {
+                Dtype::F32 => bytes.as_chunks().0.iter().position(|bytes| !f32::from_le_bytes(*bytes).is_finite()),
+                Dtype::F16 => bytes.as_chunks().0.iter().position(|bytes| !f16::from_le_bytes(*bytes).is_finite()),
+                Dtype::I8 | Dtype::U8 => None,
+            };
+            if let Some(index) = not_finite {
+                return invalid(format!("number {index} of part `{}` is not finite", part.name()));
+            }
+        }
+        Ok(Self { name: name.to_owned(), spec, parts })
     }
 
     /// A table of zeroed parts, for an encoder or a reader to fill.

@@ -43,6 +43,45 @@ pub(crate) fn tensors(tensors: &[(&str, &str, &[u64], Vec<u8>)]) -> Vec<u8> {
     safetensors(&serde_json::Value::Object(header).to_string(), &all)
 }
 
+/// A string of a GGUF file.
+pub(crate) fn gguf_text(text: &[u8]) -> Vec<u8> {
+    [&(text.len() as u64).to_le_bytes(), text].concat()
+}
+
+/// A tensor of a GGUF file: name, ggml's type, sizes with the columns first, bytes.
+pub(crate) type GgufTensor<'a> = (&'a str, u32, &'a [u64], Vec<u8>);
+
+/// A GGUF file of version 3: entries are key, type and the value's bytes; tensors lie on multiples of 64 bytes.
+pub(crate) fn gguf(entries: &[(&str, u32, Vec<u8>)], tensors: &[GgufTensor<'_>]) -> Vec<u8> {
+    let mut file = b"GGUF\x03\0\0\0".to_vec();
+    file.extend((tensors.len() as u64).to_le_bytes());
+    file.extend((entries.len() as u64 + 1).to_le_bytes());
+    let alignment = ("general.alignment", 4, 64u32.to_le_bytes().to_vec());
+    for (key, kind, value) in entries.iter().chain([&alignment]) {
+        file.extend([gguf_text(key.as_bytes()), kind.to_le_bytes().to_vec(), value.clone()].concat());
+    }
+    let mut data = Vec::new();
+    for (name, kind, sizes, bytes) in tensors {
+        data.resize(data.len().next_multiple_of(64), 0);
+        file.extend(gguf_text(name.as_bytes()));
+        file.extend(u32::try_from(sizes.len()).unwrap().to_le_bytes());
+        file.extend(sizes.iter().flat_map(|size| size.to_le_bytes()));
+        file.extend(kind.to_le_bytes());
+        file.extend((data.len() as u64).to_le_bytes());
+        data.extend(bytes);
+    }
+    file.resize(file.len().next_multiple_of(64), 0);
+    [file, data].concat()
+}
+
+/// An entry of a GGUF file that is an array of strings.
+pub(crate) fn gguf_texts(texts: &[&[u8]]) -> Vec<u8> {
+    let mut value = 8u32.to_le_bytes().to_vec();
+    value.extend((texts.len() as u64).to_le_bytes());
+    value.extend(texts.iter().flat_map(|text| gguf_text(text)));
+    value
+}
+
 /// Numbers as bytes of a type: `F16`, `BF16`, `F32`, `F64`, little endian.
 pub(crate) fn numbers(dtype: &str, values: &[f32]) -> Vec<u8> {
     let each = values.iter();

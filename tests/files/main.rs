@@ -4,6 +4,7 @@
 mod damaged;
 mod foreign;
 mod formats;
+mod gguf;
 mod own;
 mod vectors;
 

@@ -19,7 +19,7 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A safetensors file (or the .index.json of several), .npy, or word vectors of GloVe, word2vec or fastText,
+    /// A safetensors file (or the .index.json of several), GGUF, .npy, or word vectors of GloVe, word2vec or fastText,
     /// which may be gzip
     input: PathBuf,
 

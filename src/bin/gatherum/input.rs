@@ -24,7 +24,7 @@ pub(crate) struct TableArgs {
 /// What is read from a file that leaves a choice.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ChoiceArgs {
-    /// The tensor of a safetensors file that has several
+    /// The tensor of a safetensors or GGUF file that has several
     #[arg(long, value_name = "NAME")]
     pub(crate) tensor: Option<String>,
 
