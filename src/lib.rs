@@ -8,6 +8,7 @@
 //!   reads rows from safetensors, NumPy and word-vector files, and writes and reads tables.
 //! - An [`Engine`] is a device or the host. [`Engine::load`] places a table there; [`Table::gather`] looks rows up,
 //!   [`Table::gather_buffer`] leaves them on the device, [`Table::encode_gather`] records into an encoder of the caller's.
+//! - [`Table::score`] compares rows with queries by dot product or cosine, and [`Table::top_k`] finds the nearest.
 //! - [`Engine::memory`] tells, to the byte, where the memory went; [`EngineBuilder::memory_budget`] bounds it.
 //!
 //! ```
@@ -57,14 +58,18 @@ mod units;
 
 pub use engine::{AdapterReport, BackendChoice, BackendInfo, Engine, EngineBuilder};
 pub use error::{
-    DeviceError, EncodeError, EngineError, GatherError, OverBudget, SchemeError, ShapeError, SourceError, TableError,
+    DeviceError, EncodeError, EngineError, GatherError, OverBudget, SchemeError, ScoreError, ShapeError, SourceError,
+    TableError,
 };
 pub use gpu::{Granularity, OutputDtype};
 pub use memory::{MemoryReport, MemoryRow, Placement, RowTooLarge, Shard};
-pub use op::{BadIds, IdBuffer, IdPolicy, IdSource, IdType, Ids};
+pub use op::{BadIds, IdBuffer, IdPolicy, IdSource, IdType, Ids, Metric};
 pub use scheme::{Category, Dtype, FitFigure, Part, Scheme, SchemeInfo, TableSpec};
 pub use source::{PartSink, RowSource, SliceSource, TableSource};
-pub use table::{EncodeReport, EncodedTable, Encoder, GatherStatus, OutputBuffer, Progress, RowBuffer, Rows, Table};
+pub use table::{
+    EncodeReport, EncodedTable, Encoder, GatherStatus, OutputBuffer, Progress, RowBuffer, Rows, Scores, Table, TopK,
+    TopKOptions,
+};
 pub use units::{Bytes, MAX_DIM, MAX_ROWS, Shape};
 pub use wgpu;
 

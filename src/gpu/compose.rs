@@ -15,10 +15,20 @@ pub(crate) enum Sink {
     F16x2,
     /// f16 rows on 2 bytes.
     F16x1,
+    /// Scores of so many queries a thread, and the squares of rows where asked for.
+    Scores { tile: u8, squares: bool },
 }
 
 impl Sink {
-    pub(crate) const ALL: [Self; 5] = [Self::F32x4, Self::F32x1, Self::F16x8, Self::F16x2, Self::F16x1];
+    pub(crate) const ALL: [Self; 7] = [
+        Self::F32x4,
+        Self::F32x1,
+        Self::F16x8,
+        Self::F16x2,
+        Self::F16x1,
+        Self::Scores { tile: 1, squares: false },
+        Self::Scores { tile: 4, squares: true },
+    ];
 
     /// The fastest sink for f32 rows of `dim` columns from `offset` on, in bytes.
     pub(crate) fn f32(dim: u32, offset: u64) -> Self {
@@ -42,18 +52,47 @@ impl Sink {
         const F16X2: &str = include_str!("../../shaders/out/f16x2.wgsl");
         const GATHER: &str = include_str!("../../shaders/op/gather.wgsl");
         const GATHER_HALVES: &str = include_str!("../../shaders/op/gather_halves.wgsl");
+        const SCORE: &str = include_str!("../../shaders/op/score.wgsl");
         match self {
             Self::F32x4 => &[F32X4, GATHER],
             Self::F32x1 => &[F32X1, GATHER],
             Self::F16x8 => &[HALF, F16X8, GATHER],
             Self::F16x2 => &[HALF, F16X2, GATHER],
             Self::F16x1 => &[HALF, GATHER_HALVES],
+            Self::Scores { .. } => &[SCORE],
+        }
+    }
+
+    /// The operation.
+    fn stem(self) -> &'static str {
+        if matches!(self, Self::Scores { .. }) { "score" } else { "gather" }
+    }
+
+    /// What says which row an id names: nothing where there are no ids.
+    pub(crate) fn index(self) -> Option<&'static str> {
+        match self {
+            Self::Scores { .. } => None,
+            _ => Some(include_str!("../../shaders/index/direct.wgsl")),
+        }
+    }
+
+    /// Values of its own constants.
+    pub(crate) fn constants(self) -> Vec<(&'static str, f64)> {
+        match self {
+            Self::Scores { tile, squares } => {
+                vec![("TILE", f64::from(tile)), ("SQUARES", f64::from(u8::from(squares)))]
+            }
+            _ => Vec::new(),
         }
     }
 
     /// The entry point, which is the stem of the operation's file.
     pub(crate) fn entry(self) -> &'static str {
-        if self == Self::F16x1 { "gather_halves" } else { "gather" }
+        match self {
+            Self::F16x1 => "gather_halves",
+            Self::Scores { .. } => "score",
+            _ => "gather",
+        }
     }
 }
 
@@ -81,7 +120,7 @@ pub(crate) fn compose(scheme: &Scheme, bound: Bound, sink: Sink) -> String {
     let shader = scheme.codec().shader();
     let parts = [
         include_str!("../../shaders/contract.wgsl"),
-        include_str!("../../shaders/index/direct.wgsl"),
+        sink.index().unwrap_or_default(),
         bound.source(),
         include_str!("../../shaders/codec/packed.wgsl"),
         shader.codec,
@@ -134,15 +173,18 @@ pub(crate) fn composed_shaders() -> Vec<ComposedShader> {
                     Sink::F16x8 => &[8, 128],
                     Sink::F16x2 => &[100, 2],
                     Sink::F16x1 => &[1, 257],
+                    // All their rows are in one shard.
+                    Sink::Scores { .. } if bound != Bound::One => &[],
+                    Sink::Scores { .. } => &[100, 128],
                 };
                 for &dim in dims {
                     let shape = crate::Shape::new(1000, dim);
                     let Some(spec) = shape.ok().and_then(|shape| scheme.spec(shape).ok()) else { continue };
                     shaders.push(ComposedShader {
-                        label: format!("gather.{scheme}.{bound:?}.{sink:?}.{dim}"),
+                        label: format!("{}.{scheme}.{bound:?}.{sink:?}.{dim}", sink.stem()),
                         source: compose(&scheme, bound, sink),
                         entry: sink.entry(),
-                        constants: table_constants(&spec, bound),
+                        constants: [table_constants(&spec, bound), sink.constants()].concat(),
                     });
                 }
             }

@@ -75,7 +75,7 @@ pub(crate) fn read_status(bytes: &[u8]) -> BadIds {
 }
 
 /// Slots of the parameter buffer are as far apart as uniform bindings must be.
-const PARAMS_BYTES: usize = size_of::<Params>();
+pub(super) const PARAMS_BYTES: usize = size_of::<Params>();
 
 /// One dispatch, before its buffers are bound.
 struct Step {
@@ -230,7 +230,7 @@ impl Gpu {
 }
 
 /// The part of the parameters that says which rows are bound.
-fn pass_params(shards: &[GpuShard]) -> Params {
+pub(super) fn pass_params(shards: &[GpuShard]) -> Params {
     let mut params = Params::zeroed();
     params.pass_first = shards[0].params.first_row;
     params.pass_rows = shards.iter().map(|shard| shard.rows).sum();
@@ -243,13 +243,13 @@ fn pass_params(shards: &[GpuShard]) -> Params {
 }
 
 /// An offset as the multiple of `align` below it, and the rest.
-fn split(offset: u64, align: u64) -> (u64, u64) {
+pub(super) fn split(offset: u64, align: u64) -> (u64, u64) {
     (offset - offset % align, offset % align)
 }
 
 /// A number that limits keep under 2^32.
 #[expect(clippy::cast_possible_truncation, reason = "bindings, grids and batches are under 2^32")]
-fn narrow(value: u64) -> u32 {
+pub(super) fn narrow(value: u64) -> u32 {
     debug_assert!(u32::try_from(value).is_ok(), "{value} passed a limit");
     value as u32
 }

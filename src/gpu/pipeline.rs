@@ -108,9 +108,14 @@ impl Gpu {
         });
         let mut constants = table_constants(spec, key.bound);
         constants.push(("WORKGROUP", f64::from(WORKGROUP)));
-        constants.push(("SPAN", f64::from(self.granularity.span(spec))));
-        constants.push(("ID_WORDS", f64::from(key.id_words)));
-        constants.push(("WRAP", f64::from(u8::from(key.wrap))));
+        constants.extend(key.sink.constants());
+        // The order of a score's sums does not depend on the grain.
+        let grain = if key.sink.index().is_some() { self.granularity } else { Granularity::Coarse };
+        constants.push(("SPAN", f64::from(grain.span(spec))));
+        if key.sink.index().is_some() {
+            constants.push(("ID_WORDS", f64::from(key.id_words)));
+            constants.push(("WRAP", f64::from(u8::from(key.wrap))));
+        }
         let pipeline = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label: Some(&label),
             layout: Some(&pipeline_layout),

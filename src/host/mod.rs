@@ -6,6 +6,7 @@
 
 mod gather;
 mod memory;
+mod score;
 mod table;
 
 pub(crate) use table::HostTable;

@@ -69,6 +69,13 @@ impl Fixture {
         &self.reference[row as usize * self.dim()..][..self.dim()]
     }
 
+    /// How far a decoded column of a row may be from the reference.
+    pub(crate) fn decode_error(&self, row: u32) -> f64 {
+        let want = self.row(row);
+        let largest = want.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()));
+        rounding(self.encoded.spec().scheme(), want).max(largest * 2f64.powi(-24))
+    }
+
     /// Says where a row is not what the reference says: as f32 to the bit, or within what the scheme rounds.
     pub(crate) fn compare(&self, row: u32, got: &[f32]) -> Result<(), String> {
         let want = self.row(row);

@@ -26,6 +26,7 @@ mod ledger;
 mod lookup;
 mod loss;
 mod random;
+mod scores;
 mod shapes;
 mod values;
 
@@ -40,6 +41,7 @@ const CASES: &[&[Case]] = &[
     shapes::CASES,
     large::CASES,
     values::CASES,
+    scores::CASES,
     bits::CASES,
     ledger::CASES,
     child::CASES,
