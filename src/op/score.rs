@@ -229,7 +229,7 @@ mod tests {
         for range in [(Bound::Included(0), Bound::Included(u32::MAX)), (Bound::Excluded(u32::MAX), Bound::Unbounded)] {
             assert!(rows("t", &range, 5).is_err());
         }
-        let error = rows("t", &(3..2), 5).unwrap_err();
+        let error = rows("t", &(Bound::Included(3), Bound::Excluded(2)), 5).unwrap_err();
         assert!(error.to_string().contains("rows 3..2"), "{error}");
     }
 }

@@ -121,7 +121,7 @@ fn neighbors(args: &Args, data: &Data, engine: &Engine, measured: &[Measured]) -
         .zip(&vectors)
         .map(|(row, vector)| Query { vector: vector.to_vec(), leave_out: Some(*row) })
         .collect();
-    let found = cosine::nearest(&table, &queries, args.k, |_| {})?;
+    let found = cosine::nearest(&table, &queries, args.k)?;
     Ok(Some(Neighbors { scheme, of: rows.into_iter().zip(found).collect() }))
 }
 
