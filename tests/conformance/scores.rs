@@ -121,10 +121,9 @@ fn s03_shards(scheme: &Scheme, backend: &Backend) {
     let leave_out: Vec<_> = (0..5).map(|query| Some(seam + query)).collect();
     let options = TopKOptions::default().rows(seam - 100..seam + 100).leave_out(&leave_out);
     let found = table.top_k_blocking(&queries, 40, Metric::Cosine, options).expect("the best");
-    for query in 0..5 {
-        let scores = of_base.iter().nth(query).expect("a query");
+    for (query, (scores, left_out)) in of_base.iter().zip(&leave_out).enumerate() {
         let of = |row: u32| scores[source.base_row(row) as usize];
-        let rows = (seam - 100..seam + 100).filter(|row| Some(*row) != leave_out[query]);
+        let rows = (seam - 100..seam + 100).filter(|row| Some(*row) != *left_out);
         let want = sorted(rows.map(|row| (row, of(row))).collect());
         assert_eq!(found.of(query).collect::<Vec<_>>(), want[..40], "{scheme}, query {query}");
     }
