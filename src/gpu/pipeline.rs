@@ -10,7 +10,7 @@ use super::{
     compose::{Bound, Sink, compose, table_constants},
     params::{Params, SHARDS_A_PASS},
 };
-use crate::scheme::TableSpec;
+use crate::{op::longest_span, scheme::TableSpec};
 
 /// Threads of a workgroup.
 pub(crate) const WORKGROUP: u32 = 64;
@@ -25,11 +25,6 @@ pub enum Granularity {
     Coarse,
 }
 
-/// Mesa's llvmpipe leaves loops after so many turns, counted over all loops of a thread, without a word.
-const MOST_TURNS: u32 = 65_535;
-/// The most groups of 16 columns that a thread takes.
-const LONGEST_SPAN: u32 = 256;
-
 impl Granularity {
     /// The choice for a type of device: coarse for software adapters, fine for all others.
     pub(crate) fn for_device(device: wgpu::DeviceType) -> Self {
@@ -38,14 +33,9 @@ impl Granularity {
 
     /// Groups of 16 columns a thread, for rows of a table.
     pub(crate) fn span(self, spec: &TableSpec) -> u32 {
-        let dim = spec.shape().dim();
         match self {
             Self::Fine => 1,
-            // Half of the turns are left to the operation's own loops.
-            Self::Coarse => {
-                let longest = (MOST_TURNS / 2 / spec.scheme().codec().turns(dim)).clamp(1, LONGEST_SPAN);
-                dim.div_ceil(16).min(longest)
-            }
+            Self::Coarse => longest_span(spec),
         }
     }
 }

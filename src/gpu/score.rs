@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     error::OverBudget,
-    op::{LANES, Panel, SPAN_COLUMNS},
+    op::{LANES, Panel},
     scheme::TableSpec,
 };
 
@@ -28,17 +28,14 @@ pub(crate) struct ScoreCall<'a> {
     /// Made by [`ScoreCall::tiled`].
     pub(crate) queries: &'a wgpu::Buffer,
     pub(crate) count: usize,
+    /// Spans of a row.
+    pub(crate) spans: usize,
     pub(crate) with_squares: bool,
     pub(crate) squares: &'a wgpu::Buffer,
     pub(crate) scores: &'a wgpu::Buffer,
 }
 
 impl ScoreCall<'_> {
-    /// Spans of a row: each has sums of its own.
-    pub(crate) fn spans(dim: usize) -> usize {
-        dim.div_ceil(SPAN_COLUMNS)
-    }
-
     fn tile(count: usize) -> usize {
         if count == 1 { 1 } else { TILE }
     }
@@ -74,7 +71,7 @@ impl Gpu {
         let groups = call.rows.div_ceil(WORKGROUP);
         let width = groups.min(self.limits.max_compute_workgroups_per_dimension);
         // Panels are far smaller than what the third dimension takes.
-        let depth = narrow((call.count.div_ceil(tile) * ScoreCall::spans(dim as usize)) as u64);
+        let depth = narrow((call.count.div_ceil(tile) * call.spans) as u64);
         let params = Params {
             rows: call.spec.shape().rows(),
             batch: narrow(call.count as u64),

@@ -14,7 +14,7 @@ use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::HostTable;
-use crate::op::{LANES, Panel, SPAN_COLUMNS, Sums};
+use crate::op::{LANES, Panel, Sums};
 
 /// Rows of a block, unless they are long: their values are in scratch for all queries.
 const BLOCK_ROWS: usize = 256;
@@ -56,7 +56,14 @@ impl HostTable {
                     }
                 }
                 let values = &wide[..length * padded];
-                Arch::new().dispatch(Multiply { dim: padded, values, queries: &queries, dots, squares });
+                Arch::new().dispatch(Multiply {
+                    dim: padded,
+                    span: panel.span,
+                    values,
+                    queries: &queries,
+                    dots,
+                    squares,
+                });
             },
         );
     }
@@ -79,6 +86,8 @@ fn pad(values: &[f32], dim: usize) -> Cow<'_, [f32]> {
 struct Multiply<'a> {
     /// Columns, a multiple of [`LANES`].
     dim: usize,
+    /// Columns of a span, one too.
+    span: usize,
     /// `[rows, dim]`.
     values: &'a [f32],
     /// `[queries, dim]`.
@@ -113,30 +122,35 @@ impl Multiply<'_> {
             for (row, values) in self.values.chunks_exact(self.dim).enumerate() {
                 if queries.len() == TILE * self.dim {
                     let tile = std::array::from_fn(|query| &queries[query * self.dim..][..self.dim]);
-                    for (query, sum) in multiply::<S, R, TILE>(simd, values, tile).into_iter().enumerate() {
+                    for (query, sum) in multiply::<S, R, TILE>(simd, self.span, values, tile).into_iter().enumerate() {
                         dots[query * rows + row] = sum;
                     }
                 } else {
                     for (query, dots) in queries.chunks_exact(self.dim).zip(dots.chunks_exact_mut(rows)) {
-                        [dots[row]] = multiply::<S, R, 1>(simd, values, [query]);
+                        [dots[row]] = multiply::<S, R, 1>(simd, self.span, values, [query]);
                     }
                 }
             }
         }
         for (values, square) in self.values.chunks_exact(self.dim).zip(self.squares) {
-            [*square] = multiply::<S, R, 1>(simd, values, [values]);
+            [*square] = multiply::<S, R, 1>(simd, self.span, values, [values]);
         }
     }
 }
 
 /// Sums of the products of a row with some queries: of each span, and of those.
 #[inline(always)]
-fn multiply<S: Simd, const R: usize, const Q: usize>(simd: S, row: &[f32], queries: [&[f32]; Q]) -> [f32; Q] {
-    let length = row.len().min(SPAN_COLUMNS);
+fn multiply<S: Simd, const R: usize, const Q: usize>(
+    simd: S,
+    span: usize,
+    row: &[f32],
+    queries: [&[f32]; Q],
+) -> [f32; Q] {
+    let length = row.len().min(span);
     let mut sums = multiply_span::<S, R, Q>(simd, &row[..length], queries.map(|query| &query[..length]));
-    for first in (length..row.len()).step_by(SPAN_COLUMNS) {
-        let span = first..row.len().min(first + SPAN_COLUMNS);
-        let part = multiply_span::<S, R, Q>(simd, &row[span.clone()], queries.map(|query| &query[span.clone()]));
+    for first in (length..row.len()).step_by(span) {
+        let end = row.len().min(first + span);
+        let part = multiply_span::<S, R, Q>(simd, &row[first..end], queries.map(|query| &query[first..end]));
         for query in 0..Q {
             sums[query] += part[query];
         }
@@ -196,9 +210,9 @@ mod tests {
             let queries = &queries[..];
             let (rows, factors, padded) = (pad(&values, dim), pad(queries, dim), dim.next_multiple_of(LANES));
             let (dots, squares) = (&mut wide.0[..], &mut wide.1[..]);
-            Arch::new().dispatch(Multiply { dim: padded, values: &rows, queries: &factors, dots, squares });
+            Arch::new().dispatch(Multiply { dim: padded, span: 4096, values: &rows, queries: &factors, dots, squares });
             let (dots, squares) = (&mut narrow.0[..], &mut narrow.1[..]);
-            let multiply = Multiply { dim: padded, values: &rows, queries: &factors, dots, squares };
+            let multiply = Multiply { dim: padded, span: 4096, values: &rows, queries: &factors, dots, squares };
             multiply.with_simd(pulp::Scalar::new());
             let row = |row: usize| &values[row * dim..][..dim];
             for at in 0..42 {

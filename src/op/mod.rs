@@ -3,9 +3,11 @@
 mod best;
 mod ids;
 mod score;
+mod span;
 
 pub(crate) use best::Best;
 pub(crate) use ids::Resolver;
 pub use ids::{BadIds, IdBuffer, IdPolicy, IdSource, IdType, Ids};
 pub use score::Metric;
-pub(crate) use score::{LANES, Panel, Queries, SPAN_COLUMNS, Sums, rows};
+pub(crate) use score::{LANES, Panel, Queries, Sums, rows};
+pub(crate) use span::longest_span;

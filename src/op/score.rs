@@ -10,7 +10,8 @@
 
 use std::ops::{Bound, Range, RangeBounds};
 
-use crate::error::ScoreError;
+use super::span::longest_span;
+use crate::{error::ScoreError, scheme::TableSpec};
 
 /// How a query and a row are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,12 +27,10 @@ pub enum Metric {
     Cosine,
 }
 
-/// Sums are over 16 lanes: column `c` of a span goes to lane `c % 16`, in order, multiplied and then added, not fused. The
+/// Rows longer than what a thread takes (see [`longest_span`]) are summed by spans of it, whose sums are added in order. Within
+/// a span, sums are over 16 lanes: column `c` of a span goes to lane `c % 16`, in order, multiplied and then added, not fused. The
 /// lanes `a` of a span are joined as `b[i] = (a[i] + a[4 + i]) + (a[8 + i] + a[12 + i])`, `(b[0] + b[1]) + (b[2] + b[3])`.
 pub(crate) const LANES: usize = 16;
-
-/// Columns of a span; the sums of a row's spans are added in order. It is what one thread of a kernel takes.
-pub(crate) const SPAN_COLUMNS: usize = 4096;
 
 /// The least square of a row that has a direction, 2^-80. What products under 2^-126 may lose, `n 2^-126` of `n` columns, is
 /// then under `n 2^-46` of it.
@@ -42,6 +41,8 @@ const LEAST_SQUARE: f32 = 1.0 / (1_u128 << 80) as f32;
 pub(crate) struct Queries {
     pub(crate) metric: Metric,
     pub(crate) dim: usize,
+    /// Columns of a span.
+    span: usize,
     values: Vec<f32>,
     /// 1 / length of each; 0 for those without a direction. Empty for [`Metric::Dot`].
     inverses: Vec<f64>,
@@ -50,7 +51,8 @@ pub(crate) struct Queries {
 impl Queries {
     /// # Errors
     /// [`ScoreError::QueryLength`] and [`ScoreError::NotFinite`].
-    pub(crate) fn new(table: &str, values: &[f32], dim: usize, metric: Metric) -> Result<Self, ScoreError> {
+    pub(crate) fn new(table: &str, spec: &TableSpec, values: &[f32], metric: Metric) -> Result<Self, ScoreError> {
+        let (dim, span) = (spec.shape().dim() as usize, longest_span(spec) as usize * LANES);
         if !values.len().is_multiple_of(dim) {
             return Err(ScoreError::QueryLength { table: table.to_owned(), got: values.len() as u64, dim: dim as u64 });
         }
@@ -70,7 +72,7 @@ impl Queries {
                 inverses.push(scale(query));
             }
         }
-        Ok(Self { metric, dim, values, inverses })
+        Ok(Self { metric, dim, span, values, inverses })
     }
 
     /// How many there are.
@@ -82,6 +84,7 @@ impl Queries {
     pub(crate) fn panel(&self, queries: Range<usize>) -> Panel<'_> {
         Panel {
             dim: self.dim,
+            span: self.span,
             values: &self.values[queries.start * self.dim..queries.end * self.dim],
             inverses: (self.metric == Metric::Cosine).then(|| &self.inverses[queries]),
         }
@@ -113,6 +116,8 @@ fn scale(query: &mut [f32]) -> f64 {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Panel<'a> {
     pub(crate) dim: usize,
+    /// Columns of a span: a multiple of [`LANES`].
+    pub(crate) span: usize,
     /// `[count, dim]`.
     pub(crate) values: &'a [f32],
     inverses: Option<&'a [f64]>,
@@ -121,6 +126,11 @@ pub(crate) struct Panel<'a> {
 impl Panel<'_> {
     pub(crate) fn count(&self) -> usize {
         self.values.len() / self.dim
+    }
+
+    /// Spans of a row: each has a sum of its own.
+    pub(crate) fn spans(&self) -> usize {
+        self.dim.div_ceil(self.span)
     }
 
     /// Whether the squares of rows are needed.

@@ -102,9 +102,9 @@ impl Table {
     ///
     /// Rows are decoded where they are, a few at a time; the table is never expanded. Sums are of f32, over 16 lanes: column
     /// `c` goes to lane `c % 16`, in order; lanes are joined in a fixed order, and longer rows are summed by spans of 4,096
-    /// columns. A product and a sum are two roundings, so that the host and every adapter that keeps them apart give the
+    /// columns, or fewer where a scheme takes long to decode them. A product and a sum are two roundings, so that the host and every adapter that keeps them apart give the
     /// same bits; where products are under 2^-126, some adapters take them for 0. The error of a dot product of `n`
-    /// columns is thus at most `1.01 (n / 16 + n / 4096 + 6) 2^-24` of the sum of the magnitudes of its terms. Devices
+    /// columns is thus at most `1.01 (n / 16 + 6) 2^-24` of the sum of the magnitudes of its terms. Devices
     /// send sums back, and cosines are made of them here: see [`Metric`].
     ///
     /// # Errors
@@ -231,7 +231,7 @@ impl Table {
     }
 
     fn queries(&self, values: &[f32], metric: Metric) -> Result<Queries, ScoreError> {
-        Queries::new(self.name(), values, self.spec().shape().dim() as usize, metric)
+        Queries::new(self.name(), self.spec(), values, metric)
     }
 
     /// Memory for an answer.

@@ -37,7 +37,7 @@ impl Table {
             }
             Place::Gpu { gpu, shards } => {
                 let device = DeviceSums::new(gpu, &self.inner.spec, panel).await?;
-                let spans = ScoreCall::spans(panel.dim);
+                let spans = panel.spans();
                 for shard in shards {
                     let first = shard.params.first_row;
                     let within = rows.start.max(first)..rows.end.min(first + shard.rows);
@@ -76,7 +76,7 @@ impl<'a> DeviceSums<'a> {
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;
         let queries = gpu.pooled("score.queries", Category::Staging, usage, bytes.len() as u64).await?;
         gpu.catch("an upload of queries", bytes.len() as u64, || gpu.queue.write_buffer(&queries, 0, bytes)).await?;
-        let spans = ScoreCall::spans(panel.dim);
+        let spans = panel.spans();
         Ok(Self { gpu, spec, count: panel.count(), with_squares: panel.squares(), spans, queries })
     }
 
@@ -103,6 +103,7 @@ impl<'a> DeviceSums<'a> {
             with_squares: self.with_squares,
             squares: &squares,
             scores: &scores,
+            spans: self.spans,
         };
         let record = || {
             let descriptor = wgpu::CommandEncoderDescriptor { label: Some("score") };

@@ -73,7 +73,7 @@ impl Fixture {
     pub(crate) fn decode_error(&self, row: u32) -> f64 {
         let want = self.row(row);
         let largest = want.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()));
-        rounding(self.encoded.spec().scheme(), want).max(largest * 2f64.powi(-24))
+        gatherum::testing::rounding(self.encoded.spec(), want).max(largest * 2f64.powi(-24))
     }
 
     /// Says where a row is not what the reference says: as f32 to the bit, or within what the scheme rounds.

@@ -26,7 +26,7 @@ const METRICS: [Metric; 2] = [Metric::Dot, Metric::Cosine];
 /// The errors of a sum of `n` products in f32: so much of the sum of their magnitudes.
 fn sum_error(n: usize) -> f64 {
     let n = f64::from(u32::try_from(n).expect("a number of columns"));
-    1.01 * (n / 16.0 + n / 4096.0 + 6.0) * 2f64.powi(-24)
+    1.01 * (n / 16.0 + 6.0) * 2f64.powi(-24)
 }
 
 /// What the score of a query and a row is, and how far from it an answer may be.

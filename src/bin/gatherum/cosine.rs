@@ -94,7 +94,7 @@ fn least_score(scores: &[f32], most: usize, dim: usize) -> f64 {
         return f64::NEG_INFINITY;
     }
     let (_, last, _) = known.select_nth_unstable_by(most - 1, |one, other| other.total_cmp(one));
-    // `Table::score` states `1.01 (n / 16 + n / 4096 + 6) 2^-24` of a sum, once for the dot product and half for the root of
+    // `Table::score` states `1.01 (n / 16 + 6) 2^-24` of a sum, once for the dot product and half for the root of
     // the square; the score is rounded once: under `(n / 8 + 12) 2^-24` in all.
     #[expect(clippy::cast_precision_loss, reason = "a row has few columns")]
     let slack = (dim as f64 / 8.0 + 12.0) / f64::from(1 << 24);
