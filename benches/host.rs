@@ -1,7 +1,8 @@
-//! The host backend: gather and encoding for each scheme, beside a parallel copy of the same size.
+//! The host backend: gather, bags and encoding for each scheme, beside a parallel copy of the same size.
 //!
 //! `cargo bench --bench host` takes a few minutes; `cargo bench --bench host -- 'gather/int8/128/65536'` runs a part of it.
-//! Names are `gather/SCHEME/COLUMNS/IDS/DISTRIBUTION` and `encode/SCHEME/THREADS`. Ids move on from call to call, outputs
+//! Names are `gather/SCHEME/COLUMNS/IDS/DISTRIBUTION`, `bag/SCHEME/COLUMNS/IDS/OPERATION` (bags of 32; the throughput is in
+//! ids) and `encode/SCHEME/THREADS`. Ids move on from call to call, outputs
 //! are warm.
 
 #![expect(clippy::cast_possible_truncation, reason = "numbers made here, of known size")]
@@ -9,7 +10,9 @@
 use std::{hint::black_box, time::Duration};
 
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, SamplingMode, Throughput, measurement::WallTime};
-use gatherum::{EncodedTable, Encoder, Engine, IdPolicy, PartSink, Scheme, SliceSource, SourceError, Table};
+use gatherum::{
+    BagMode, Bags, EncodedTable, Encoder, Engine, IdPolicy, PartSink, Scheme, SliceSource, SourceError, Table,
+};
 use rayon::prelude::*;
 
 /// Columns and rows. The first is the headline; the others are kept small for the sake of time.
@@ -29,6 +32,11 @@ fn main() {
         let values = values(rows * dim);
         for scheme in Scheme::all().iter().flat_map(|info| info.variants) {
             gather(&mut criterion, scheme, &values, dim);
+        }
+        if dim == TABLES[0].0 {
+            for scheme in Scheme::all().iter().flat_map(|info| info.variants) {
+                bag(&mut criterion, scheme, &values, dim);
+            }
         }
     }
     let values = values(100_000 * 128);
@@ -65,6 +73,55 @@ fn gather(criterion: &mut Criterion, text: &str, values: &[f32], dim: usize) {
                 });
             });
         }
+    }
+}
+
+/// Bags of 32, sums but for the last kind: as many ids as fill 2,048 bags, and twice as many as there are rows.
+fn bag(criterion: &mut Criterion, text: &str, values: &[f32], dim: usize) {
+    const BAG: usize = 32;
+    let scheme: Scheme = text.parse().expect("a variant of the registry");
+    let (encoded, _) = EncodedTable::encode("bench", values, dim, &scheme).expect("finite values");
+    let table = Engine::host().load_blocking(&encoded).expect("host memory");
+    let rows = values.len() / dim;
+    let mut random = Random(7);
+    let uniform: Vec<u32> = (0..2 * IDS).map(|_| random.below(rows)).collect();
+    let zipf: Vec<u32> = (0..2 * IDS).map(|_| random.zipf(rows)).collect();
+    let weights: Vec<f32> = (0..2 * IDS).map(|_| random.unit() as f32).collect();
+    let lengths = vec![BAG as u32; 2 * IDS / BAG];
+    let mut out = vec![f32::NAN; lengths.len() * dim];
+    assert_sums(&table, &encoded, &uniform[..BAG]);
+    let mut group = criterion.benchmark_group(format!("bag/{text}"));
+    group.sampling_mode(SamplingMode::Flat);
+    for batch in [65_536, 2 * IDS] {
+        group.throughput(Throughput::Elements(batch as u64));
+        let lengths = &lengths[..batch / BAG];
+        let out = &mut out[..batch / BAG * dim];
+        for (name, ids, mode, weighted) in [
+            ("sum", &uniform, BagMode::Sum, false),
+            ("zipf", &zipf, BagMode::Sum, false),
+            ("weighted", &uniform, BagMode::Sum, true),
+            ("max", &uniform, BagMode::Max, false),
+        ] {
+            let mut at = 0;
+            group.bench_function(BenchmarkId::new(format!("{dim}/{batch}"), name), |bencher| {
+                bencher.iter(|| {
+                    at = (at + batch) % (2 * IDS);
+                    let bags = Bags::lengths(lengths, mode);
+                    let bags = if weighted { bags.weights(&weights[at..at + batch]) } else { bags };
+                    table.bag_into_blocking(&ids[at..at + batch], &bags, IdPolicy::Error, out)
+                });
+            });
+        }
+    }
+}
+
+/// Compares one bag with the definition of the format: of values under 1, 32 additions are off by 32^2 half units at most.
+fn assert_sums(table: &Table, encoded: &EncodedTable, ids: &[u32]) {
+    let bags = Bags::lengths(&[32_u32], BagMode::Sum);
+    let sums = table.bag_blocking(ids, &bags, IdPolicy::Error).expect("good ids").values;
+    for (column, sum) in (0..).zip(sums) {
+        let exact: f64 = ids.iter().map(|id| encoded.reference(*id, column)).sum();
+        assert!((f64::from(sum) - exact).abs() <= 2f64.powi(-13), "column {column}: {sum} for {exact}");
     }
 }
 

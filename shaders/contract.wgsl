@@ -14,6 +14,7 @@
 //   factor     CODEC_DIM                            columns that the codec stores of a row
 //              load16(row, k) -> mat4x4<f32>        the row's columns 16 k to 16 k + 15; those past DIM may be anything
 //   out        store16(position, k, values)         the same columns of the output, those past DIM left out
+//              stored16(position, k) -> mat4x4<f32> what was stored there; f32 only
 //   op         the entry point
 //
 // Rows are compared with the table's before anything is multiplied; every address follows from a row so checked.
@@ -59,8 +60,9 @@ struct Params {
     answers_bad: u32,
     // 0, which compilers cannot know.
     zero: u32,
-    pad1: u32,
-    pad2: u32,
+    // What an operation makes of them.
+    extra1: u32,
+    extra2: u32,
     shards: array<Shard, SHARDS>,
 }
 

@@ -8,6 +8,7 @@
 //!   reads rows from safetensors, NumPy and word-vector files, and writes and reads tables.
 //! - An [`Engine`] is a device or the host. [`Engine::load`] places a table there; [`Table::gather`] looks rows up,
 //!   [`Table::gather_buffer`] leaves them on the device, [`Table::encode_gather`] records into an encoder of the caller's.
+//!   [`Table::bag`] sums, averages or takes the maximum of the rows of each bag of ids, without making them.
 //! - [`Table::score`] compares rows with queries by dot product or cosine, and [`Table::top_k`] finds the nearest.
 //! - [`Engine::memory`] tells, to the byte, where the memory went; [`EngineBuilder::memory_budget`] bounds it.
 //!
@@ -58,12 +59,12 @@ mod units;
 
 pub use engine::{AdapterReport, BackendChoice, BackendInfo, Engine, EngineBuilder};
 pub use error::{
-    DeviceError, EncodeError, EngineError, GatherError, OverBudget, SchemeError, ScoreError, ShapeError, SourceError,
-    TableError,
+    BagsError, DeviceError, EncodeError, EngineError, GatherError, OverBudget, SchemeError, ScoreError, ShapeError,
+    SourceError, TableError,
 };
 pub use gpu::{Granularity, OutputDtype};
 pub use memory::{MemoryReport, MemoryRow, Placement, RowTooLarge, Shard};
-pub use op::{BadIds, IdBuffer, IdPolicy, IdSource, IdType, Ids, Metric};
+pub use op::{BadIds, BagMode, Bags, IdBuffer, IdPolicy, IdSource, IdType, Ids, Metric};
 pub use scheme::{Category, Dtype, FitFigure, Part, Scheme, SchemeInfo, TableSpec};
 pub use source::{PartSink, RowSource, SliceSource, TableSource};
 pub use table::{

@@ -1,8 +1,9 @@
 //! Pipelines from the files under `shaders/`, put one behind another.
 
-use crate::scheme::{Scheme, TableSpec};
+use super::params::SHARDS_A_PASS;
+use crate::scheme::{Pool, Scheme, TableSpec};
 
-/// How results are laid out: which `shaders/out/` file, and which operation can use it.
+/// How results are laid out: which `shaders/out/` file, by `store16`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Sink {
     /// f32 rows on 16 bytes.
@@ -15,20 +16,22 @@ pub(crate) enum Sink {
     F16x2,
     /// f16 rows on 2 bytes.
     F16x1,
-    /// Scores of so many queries a thread, and the squares of rows where asked for.
-    Scores { tile: u8, squares: bool },
+    /// No rows: the operation stores what it has by itself.
+    Own,
 }
 
 impl Sink {
-    pub(crate) const ALL: [Self; 7] = [
-        Self::F32x4,
-        Self::F32x1,
-        Self::F16x8,
-        Self::F16x2,
-        Self::F16x1,
-        Self::Scores { tile: 1, squares: false },
-        Self::Scores { tile: 4, squares: true },
-    ];
+    /// Dimensions that it takes, for the shader gates.
+    fn dims(self) -> [u64; 2] {
+        match self {
+            Self::F32x4 => [100, 128],
+            Self::F32x1 => [1, 13],
+            Self::F16x8 => [8, 128],
+            Self::F16x2 => [100, 2],
+            Self::F16x1 => [1, 257],
+            Self::Own => [100, 128],
+        }
+    }
 
     /// The fastest sink for f32 rows of `dim` columns from `offset` on, in bytes.
     pub(crate) fn f32(dim: u32, offset: u64) -> Self {
@@ -50,49 +53,108 @@ impl Sink {
         const HALF: &str = include_str!("../../shaders/out/half.wgsl");
         const F16X8: &str = include_str!("../../shaders/out/f16x8.wgsl");
         const F16X2: &str = include_str!("../../shaders/out/f16x2.wgsl");
-        const GATHER: &str = include_str!("../../shaders/op/gather.wgsl");
-        const GATHER_HALVES: &str = include_str!("../../shaders/op/gather_halves.wgsl");
-        const SCORE: &str = include_str!("../../shaders/op/score.wgsl");
         match self {
-            Self::F32x4 => &[F32X4, GATHER],
-            Self::F32x1 => &[F32X1, GATHER],
-            Self::F16x8 => &[HALF, F16X8, GATHER],
-            Self::F16x2 => &[HALF, F16X2, GATHER],
-            Self::F16x1 => &[HALF, GATHER_HALVES],
-            Self::Scores { .. } => &[SCORE],
+            Self::F32x4 => &[F32X4],
+            Self::F32x1 => &[F32X1],
+            Self::F16x8 => &[HALF, F16X8],
+            Self::F16x2 => &[HALF, F16X2],
+            Self::F16x1 => &[HALF],
+            Self::Own => &[],
         }
     }
+}
 
-    /// The operation.
-    fn stem(self) -> &'static str {
-        if matches!(self, Self::Scores { .. }) { "score" } else { "gather" }
-    }
+/// What is computed: which `shaders/op/` file, and its constants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Op {
+    /// Rows by id.
+    Gather,
+    /// The same as f16 rows on 2 bytes.
+    GatherHalves,
+    /// Rows of a bag as one.
+    Bag {
+        /// How.
+        pool: Pool,
+        /// Whether rows have weights.
+        weighted: bool,
+    },
+    /// Rows of the output divided by their L2 norms.
+    Normalise,
+    /// Sums of the products of all rows and some queries.
+    Score {
+        /// Queries a thread.
+        tile: u8,
+        /// Whether rows are multiplied with themselves too.
+        squares: bool,
+    },
+}
 
-    /// What says which row an id names: nothing where there are no ids.
-    pub(crate) fn index(self) -> Option<&'static str> {
+impl Op {
+    fn source(self) -> &'static str {
         match self {
-            Self::Scores { .. } => None,
-            _ => Some(include_str!("../../shaders/index/direct.wgsl")),
-        }
-    }
-
-    /// Values of its own constants.
-    pub(crate) fn constants(self) -> Vec<(&'static str, f64)> {
-        match self {
-            Self::Scores { tile, squares } => {
-                vec![("TILE", f64::from(tile)), ("SQUARES", f64::from(u8::from(squares)))]
-            }
-            _ => Vec::new(),
+            Self::Gather => include_str!("../../shaders/op/gather.wgsl"),
+            Self::GatherHalves => include_str!("../../shaders/op/gather_halves.wgsl"),
+            Self::Bag { .. } => include_str!("../../shaders/op/bag.wgsl"),
+            Self::Normalise => include_str!("../../shaders/op/normalise.wgsl"),
+            Self::Score { .. } => include_str!("../../shaders/op/score.wgsl"),
         }
     }
 
     /// The entry point, which is the stem of the operation's file.
     pub(crate) fn entry(self) -> &'static str {
         match self {
-            Self::F16x1 => "gather_halves",
-            Self::Scores { .. } => "score",
-            _ => "gather",
+            Self::Gather => "gather",
+            Self::GatherHalves => "gather_halves",
+            Self::Bag { .. } => "bag",
+            Self::Normalise => "normalise",
+            Self::Score { .. } => "score",
         }
+    }
+
+    /// Values of the operation's own `override` constants.
+    pub(crate) fn constants(self) -> Vec<(&'static str, f64)> {
+        let flag = |value| f64::from(u8::from(value));
+        match self {
+            Self::Bag { pool, weighted } => vec![("MAX", flag(pool == Pool::Max)), ("WEIGHTED", flag(weighted))],
+            Self::Score { tile, squares } => vec![("TILE", f64::from(tile)), ("SQUARES", flag(squares))],
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether it counts bad ids on the device, or has a second result, where that would be.
+    pub(crate) fn has_status(self) -> bool {
+        matches!(self, Self::Gather | Self::GatherHalves | Self::Score { .. })
+    }
+
+    /// What says which row an id names; nothing for an operation on all rows.
+    pub(crate) fn index(self) -> Option<&'static str> {
+        match self {
+            Self::Score { .. } => None,
+            _ => Some(include_str!("../../shaders/index/direct.wgsl")),
+        }
+    }
+
+    /// Whether it comes with so many shards: rows that are scored together are all in one.
+    fn takes(self, bound: Bound) -> bool {
+        bound == Bound::One || !matches!(self, Self::Score { .. })
+    }
+
+    /// The sinks it writes to, by way of `store16` or by itself.
+    fn sinks(self) -> &'static [Sink] {
+        match self {
+            Self::Gather => &[Sink::F32x4, Sink::F32x1, Sink::F16x8, Sink::F16x2],
+            Self::GatherHalves => &[Sink::F16x1],
+            Self::Bag { .. } | Self::Normalise => &[Sink::F32x4, Sink::F32x1],
+            Self::Score { .. } => &[Sink::Own],
+        }
+    }
+
+    /// Every operation there is.
+    fn all() -> Vec<Self> {
+        let bags = [(Pool::Sum, false), (Pool::Sum, true), (Pool::Max, false)];
+        let bags = bags.map(|(pool, weighted)| Self::Bag { pool, weighted });
+        let scores = [(1, false), (4, true)].map(|(tile, squares)| Self::Score { tile, squares });
+        [Self::Gather, Self::GatherHalves, Self::Normalise].into_iter().chain(bags).chain(scores).collect()
     }
 }
 
@@ -101,11 +163,16 @@ impl Sink {
 pub(crate) enum Bound {
     /// One.
     One,
-    /// So many, up to [`SHARDS_A_PASS`](super::params::SHARDS_A_PASS).
+    /// So many, up to [`SHARDS_A_PASS`].
     Several(u8),
 }
 
 impl Bound {
+    /// How many bindings there are for shards.
+    pub(crate) fn places(self) -> usize {
+        if self == Self::One { 1 } else { SHARDS_A_PASS }
+    }
+
     fn source(self) -> &'static str {
         match self {
             Self::One => include_str!("../../shaders/placement/one.wgsl"),
@@ -115,18 +182,18 @@ impl Bound {
 }
 
 /// The text of a pipeline.
-pub(crate) fn compose(scheme: &Scheme, bound: Bound, sink: Sink) -> String {
+pub(crate) fn compose(scheme: &Scheme, bound: Bound, sink: Sink, op: Op) -> String {
     let mut text = String::new();
     let shader = scheme.codec().shader();
     let parts = [
         include_str!("../../shaders/contract.wgsl"),
-        sink.index().unwrap_or_default(),
+        op.index().unwrap_or_default(),
         bound.source(),
         include_str!("../../shaders/codec/packed.wgsl"),
         shader.codec,
         shader.factor,
     ];
-    for part in parts.iter().chain(sink.sources()) {
+    for part in parts.iter().chain(sink.sources()).chain([&op.source()]) {
         text.push_str(part);
         text.push('\n');
     }
@@ -166,25 +233,18 @@ pub(crate) fn composed_shaders() -> Vec<ComposedShader> {
     let variants = Scheme::all().iter().flat_map(|info| info.variants);
     for scheme in variants.filter_map(|text| text.parse::<Scheme>().ok()) {
         for bound in [Bound::One, Bound::Several(5)] {
-            for sink in Sink::ALL {
-                let dims: &[u64] = match sink {
-                    Sink::F32x4 => &[100, 128],
-                    Sink::F32x1 => &[1, 13],
-                    Sink::F16x8 => &[8, 128],
-                    Sink::F16x2 => &[100, 2],
-                    Sink::F16x1 => &[1, 257],
-                    // All their rows are in one shard.
-                    Sink::Scores { .. } if bound != Bound::One => &[],
-                    Sink::Scores { .. } => &[100, 128],
-                };
-                for &dim in dims {
+            for op in Op::all().into_iter().filter(|op| op.takes(bound)) {
+                for (sink, dim) in op.sinks().iter().flat_map(|sink| sink.dims().map(|dim| (*sink, dim))) {
                     let shape = crate::Shape::new(1000, dim);
                     let Some(spec) = shape.ok().and_then(|shape| scheme.spec(shape).ok()) else { continue };
+                    let constants = op.constants();
+                    let stem = op.entry();
+                    let flags: String = constants.iter().map(|(_, value)| format!(".{value}")).collect();
                     shaders.push(ComposedShader {
-                        label: format!("{}.{scheme}.{bound:?}.{sink:?}.{dim}", sink.stem()),
-                        source: compose(&scheme, bound, sink),
-                        entry: sink.entry(),
-                        constants: [table_constants(&spec, bound), sink.constants()].concat(),
+                        label: format!("{stem}.{scheme}.{bound:?}.{sink:?}.{dim}{flags}"),
+                        source: compose(&scheme, bound, sink, op),
+                        entry: op.entry(),
+                        constants: table_constants(&spec, bound).into_iter().chain(constants).collect(),
                     });
                 }
             }

@@ -1,10 +1,12 @@
 //! The device side: adapters, pipelines composed from `shaders/`, recording, and results coming back.
 
 mod adapter;
+mod bag;
 mod buffer;
 mod compose;
 mod gather;
 mod params;
+mod pass;
 mod pipeline;
 mod readback;
 mod roofline;
@@ -19,6 +21,7 @@ use std::{
 };
 
 pub(crate) use adapter::{Found, find, judge, needed_limits, request};
+pub(crate) use bag::BagCall;
 pub(crate) use buffer::{POOL_STEP, Pooled, Tracked};
 pub use compose::ComposedShader;
 pub(crate) use compose::composed_shaders;

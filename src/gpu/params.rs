@@ -30,8 +30,9 @@ pub(crate) struct Params {
     pub(crate) answers_bad: u32,
     /// 0: see `touch` in the contract.
     pub(crate) zero: u32,
-    pub(crate) pad1: u32,
-    pub(crate) pad2: u32,
+    /// What an operation makes of them.
+    pub(crate) extra1: u32,
+    pub(crate) extra2: u32,
     pub(crate) shards: [ShardParams; SHARDS_A_PASS],
 }
 
@@ -54,8 +55,8 @@ pub(crate) fn params_layout() -> Vec<(&'static str, usize, usize)> {
         pass_rows,
         answers_bad,
         zero,
-        pad1,
-        pad2,
+        extra1,
+        extra2,
         shards
     )
 }

@@ -7,10 +7,13 @@ use std::{
 
 use super::{
     Gpu,
-    compose::{Bound, Sink, compose, table_constants},
-    params::{Params, SHARDS_A_PASS},
+    compose::{Bound, Op, Sink, compose, table_constants},
+    params::Params,
 };
-use crate::{op::longest_span, scheme::TableSpec};
+use crate::{
+    op::{MOST_TURNS, STRETCH, longest_span},
+    scheme::TableSpec,
+};
 
 /// Threads of a workgroup.
 pub(crate) const WORKGROUP: u32 = 64;
@@ -38,6 +41,22 @@ impl Granularity {
             Self::Coarse => longest_span(spec),
         }
     }
+
+    /// The same for bags.
+    pub(crate) fn bag_span(self, spec: &TableSpec) -> u32 {
+        let longest = MOST_TURNS / (STRETCH * bag_turns(spec));
+        self.span(spec).min(longest.max(1))
+    }
+}
+
+/// Ids of a bag that a thread takes at a time, [`STRETCH`] or fewer.
+pub(crate) fn stretch(spec: &TableSpec) -> usize {
+    (MOST_TURNS / bag_turns(spec)).clamp(1, STRETCH) as usize
+}
+
+/// Turns of loops for an id and 16 columns of its row.
+fn bag_turns(spec: &TableSpec) -> u32 {
+    spec.scheme().codec().turns(spec.shape().dim()) + 6
 }
 
 /// What tells pipelines apart.
@@ -47,6 +66,7 @@ pub(crate) struct Key {
     pub(crate) dim: u32,
     pub(crate) bound: Bound,
     pub(crate) sink: Sink,
+    pub(crate) op: Op,
     pub(crate) id_words: u32,
     pub(crate) wrap: bool,
 }
@@ -56,8 +76,8 @@ pub(crate) struct Key {
 pub(crate) struct Pipeline {
     pub(crate) pipeline: wgpu::ComputePipeline,
     pub(crate) layout: wgpu::BindGroupLayout,
-    /// Where its results go, which says how many threads a row takes.
-    pub(crate) sink: Sink,
+    /// The shards that it binds.
+    pub(crate) bound: Bound,
 }
 
 /// Pipelines made so far.
@@ -79,8 +99,8 @@ impl Gpu {
     }
 
     fn make_pipeline(&self, spec: &TableSpec, key: &Key) -> Pipeline {
-        let label = format!("{}.{}", key.sink.entry(), spec.scheme().stem());
-        let source = compose(spec.scheme(), key.bound, key.sink);
+        let label = format!("{}.{}", key.op.entry(), spec.scheme().stem());
+        let source = compose(spec.scheme(), key.bound, key.sink, key.op);
         let module = if self.checked {
             let source = wgpu::ShaderSource::Wgsl(source.into());
             self.device.create_shader_module(wgpu::ShaderModuleDescriptor { label: Some(&label), source })
@@ -89,7 +109,7 @@ impl Gpu {
         };
         let layout = self.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
             label: Some(&label),
-            entries: &layout_entries(key.bound),
+            entries: &layout_entries(key.bound, key.op),
         });
         let pipeline_layout = self.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
             label: Some(&label),
@@ -98,34 +118,38 @@ impl Gpu {
         });
         let mut constants = table_constants(spec, key.bound);
         constants.push(("WORKGROUP", f64::from(WORKGROUP)));
-        constants.extend(key.sink.constants());
-        // The order of a score's sums does not depend on the grain.
-        let grain = if key.sink.index().is_some() { self.granularity } else { Granularity::Coarse };
-        constants.push(("SPAN", f64::from(grain.span(spec))));
-        if key.sink.index().is_some() {
+        let span = match key.op {
+            Op::Bag { .. } => self.granularity.bag_span(spec),
+            // The order of its sums does not depend on the grain.
+            Op::Score { .. } => longest_span(spec),
+            _ => self.granularity.span(spec),
+        };
+        constants.push(("SPAN", f64::from(span)));
+        if key.op.index().is_some() {
             constants.push(("ID_WORDS", f64::from(key.id_words)));
             constants.push(("WRAP", f64::from(u8::from(key.wrap))));
         }
+        constants.extend(key.op.constants());
         let pipeline = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label: Some(&label),
             layout: Some(&pipeline_layout),
             module: &module,
-            entry_point: Some(key.sink.entry()),
+            entry_point: Some(key.op.entry()),
             compilation_options: wgpu::PipelineCompilationOptions { constants: &constants, ..Default::default() },
             cache: None,
         });
         tracing::debug!(label, ?key, granularity = ?self.granularity, "pipeline made");
-        Pipeline { pipeline, layout, sink: key.sink }
+        Pipeline { pipeline, layout, bound: key.bound }
     }
 }
 
-fn layout_entries(bound: Bound) -> Vec<wgpu::BindGroupLayoutEntry> {
-    let shards = if bound == Bound::One { 1 } else { SHARDS_A_PASS };
+fn layout_entries(bound: Bound, op: Op) -> Vec<wgpu::BindGroupLayoutEntry> {
     let storage = |read_only| wgpu::BufferBindingType::Storage { read_only };
     let kinds = [wgpu::BufferBindingType::Uniform, storage(true), storage(false), storage(false)];
-    let all = kinds.into_iter().chain((0..shards).map(|_| storage(true)));
+    let all = kinds.into_iter().chain((0..bound.places()).map(|_| storage(true)));
     (0..)
         .zip(all)
+        .filter(|(binding, _)| *binding != 2 || op.has_status())
         .map(|(binding, ty)| wgpu::BindGroupLayoutEntry {
             binding,
             visibility: wgpu::ShaderStages::COMPUTE,

@@ -2,10 +2,10 @@
 
 use super::{
     Gpu, GpuShard, Tracked,
-    compose::{Bound, Sink},
-    gather::{PARAMS_BYTES, narrow, pass_params},
+    compose::{Bound, Op, Sink},
     params::Params,
-    pipeline::{Key, WORKGROUP},
+    pass::{Buffers, Step, narrow, pass_params},
+    pipeline::Key,
 };
 use crate::{
     error::OverBudget,
@@ -64,40 +64,30 @@ impl Gpu {
     ) -> Result<Tracked, OverBudget> {
         let dim = call.spec.shape().dim();
         let tile = ScoreCall::tile(call.count);
-        let sink = Sink::Scores { tile: if tile == 1 { 1 } else { 4 }, squares: call.with_squares };
-        let key =
-            Key { scheme: call.spec.scheme().to_string(), dim, bound: Bound::One, sink, id_words: 0, wrap: false };
+        let op = Op::Score { tile: if tile == 1 { 1 } else { 4 }, squares: call.with_squares };
+        let scheme = call.spec.scheme().to_string();
+        let key = Key { scheme, dim, bound: Bound::One, sink: Sink::Own, op, id_words: 0, wrap: false };
         let pipeline = self.pipeline(call.spec, key);
-        let groups = call.rows.div_ceil(WORKGROUP);
-        let width = groups.min(self.limits.max_compute_workgroups_per_dimension);
+        let ((width, height, _), grid_width) = self.grid(call.rows.into());
         // Panels are far smaller than what the third dimension takes.
         let depth = narrow((call.count.div_ceil(tile) * call.spans) as u64);
+        let shards = std::slice::from_ref(call.shard);
         let params = Params {
             rows: call.spec.shape().rows(),
             batch: narrow(call.count as u64),
-            grid_width: width * WORKGROUP,
+            grid_width,
             pass_first: call.first_row,
             pass_rows: call.rows,
-            ..pass_params(std::slice::from_ref(call.shard))
+            ..pass_params(shards)
         };
-        let params = self.filled("score.params", wgpu::BufferUsages::UNIFORM, bytemuck::bytes_of(&params))?;
-        debug_assert_eq!(params.size(), PARAMS_BYTES as u64, "one block");
-        let buffers: [&wgpu::Buffer; 5] = [&params, call.queries, call.squares, call.scores, &call.shard.buffer];
-        let entries: Vec<wgpu::BindGroupEntry<'_>> = (0..)
-            .zip(buffers)
-            .map(|(binding, buffer)| wgpu::BindGroupEntry { binding, resource: buffer.as_entire_binding() })
-            .collect();
-        let group = self.device.create_bind_group(&wgpu::BindGroupDescriptor {
-            label: Some("score"),
-            layout: &pipeline.layout,
-            entries: &entries,
-        });
-        let mut pass =
-            encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: Some("score"), ..Default::default() });
-        pass.set_pipeline(&pipeline.pipeline);
-        pass.set_bind_group(0, &group, &[]);
-        pass.dispatch_workgroups(width, groups.div_ceil(width), depth);
-        drop(pass);
-        Ok(params)
+        let step = Step {
+            params,
+            shards: 0..1,
+            input: (0, call.queries.size()),
+            output: (0, call.scores.size()),
+            grid: (width, height, depth),
+        };
+        let buffers = Buffers { input: call.queries, status: Some(call.squares), output: call.scores, shards };
+        self.record_steps(encoder, "score", &buffers, &[(&pipeline, step)])
     }
 }

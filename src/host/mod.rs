@@ -4,6 +4,7 @@
 //! numbers on the stack, and its rows go straight to the output. Every value is one f32 multiplication and at most
 //! one addition after it, never fused, so the bits do not depend on threads, blocks or instruction set.
 
+mod bag;
 mod gather;
 mod memory;
 mod score;

@@ -3,7 +3,7 @@
 use super::memory::PartBytes;
 use crate::{
     error::SourceError,
-    scheme::{Codec, TableSpec},
+    scheme::{BaggedRows, Codec, TableSpec},
     source::TableSource,
 };
 
@@ -56,13 +56,21 @@ impl HostTable {
     /// Decodes `rows` ([`NO_ROW`](crate::scheme::NO_ROW) gives zeros), on the calling thread. `out: [rows.len(), dim]`.
     pub(crate) fn decode(&self, rows: &[u32], out: &mut [f32]) {
         debug_assert_eq!(rows.len() * self.dim(), out.len(), "a place for each row");
-        let codec: &dyn Codec = &**self.spec.scheme().codec();
+        self.with_codec(|codec, parts| codec.decode_rows(self.dim(), parts, rows, out));
+    }
+
+    /// Folds rows of bags into `out: [bags, dim]`, on the calling thread.
+    pub(super) fn pool(&self, bags: &BaggedRows<'_>, out: &mut [f32]) {
+        self.with_codec(|codec, parts| codec.pool_rows(self.dim(), parts, bags, out));
+    }
+
+    fn with_codec(&self, run: impl FnOnce(&dyn Codec, &[&[u8]])) {
         // A table has at most four parts; no memory is asked for in a call that may be for one row.
         let mut parts: [&[u8]; 4] = [&[]; 4];
         for (slice, part) in parts.iter_mut().zip(&self.parts) {
             *slice = part;
         }
-        codec.decode_rows(self.dim(), &parts[..self.parts.len()], rows, out);
+        run(&**self.spec.scheme().codec(), &parts[..self.parts.len()]);
     }
 
     /// Decodes `rows` in blocks that stay in the nearest cache, in order, on the calling thread: `visit` gets the

@@ -72,6 +72,27 @@ impl<'a> Ids<'a> {
         }
     }
 
+    /// All of them, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = i128> {
+        (0..self.len()).filter_map(|position| self.get(position))
+    }
+
+    /// Says which ids are another one than `id`. `out` is as long.
+    pub(crate) fn mark_others(&self, id: i128, out: &mut [bool]) {
+        fn mark<T: Copy + PartialEq + TryFrom<i128>>(ids: &[T], id: i128, out: &mut [bool]) {
+            match T::try_from(id) {
+                Ok(id) => ids.iter().zip(out).for_each(|(other, out)| *out = *other != id),
+                // No id of this type is that one.
+                Err(_) => out.fill(true),
+            }
+        }
+        match self {
+            Self::U32(ids) => mark(ids, id, out),
+            Self::U64(ids) => mark(ids, id, out),
+            Self::I64(ids) => mark(ids, id, out),
+        }
+    }
+
     /// The ids at `positions`.
     ///
     /// # Panics

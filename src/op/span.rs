@@ -3,7 +3,7 @@
 use crate::scheme::TableSpec;
 
 /// Mesa's llvmpipe leaves loops after so many turns, counted over all loops of a thread, without a word.
-const MOST_TURNS: u32 = 65_535;
+pub(crate) const MOST_TURNS: u32 = 65_535;
 /// The most groups of 16 columns that a thread takes.
 const LONGEST_SPAN: u32 = 256;
 

@@ -2,7 +2,10 @@
 
 use std::{fmt, sync::Arc};
 
-use super::part::Part;
+use super::{
+    part::Part,
+    pool::{BaggedRows, pool_decoded},
+};
 use crate::{error::EncodeError, units::Shape};
 
 /// A row number that names no row: decoded as zeros.
@@ -91,6 +94,12 @@ pub(crate) trait Codec: fmt::Debug + Send + Sync {
 
     /// Decodes the listed rows ([`NO_ROW`] gives zeros) to `out: [rows.len(), dim]`.
     fn decode_rows(&self, dim: usize, parts: &[&[u8]], rows: &[u32], out: &mut [f32]);
+
+    /// Folds the listed rows of each bag, in order, into that bag's row of `out: [bags, dim]`, which holds what was folded
+    /// before: the same bits as decoding, multiplying by the weight if there is one, and then adding, one row after another.
+    fn pool_rows(&self, dim: usize, parts: &[&[u8]], bags: &BaggedRows<'_>, out: &mut [f32]) {
+        pool_decoded(self, dim, parts, bags, out);
+    }
 
     /// The largest `|decoded - value|` in a row of these values.
     fn error_bound(&self, row: &[f32]) -> f64;

@@ -15,6 +15,7 @@ use half::{f16, slice::HalfFloatSliceExt};
 
 use super::{
     Build, Category, Codec, Dtype, Misfit, Part, SchemeInfo, Shader,
+    pool::{BaggedRows, FoldRow, pool_rows},
     simd::{DecodeRow, decode_rows, touch},
 };
 use crate::units::Shape;
@@ -63,6 +64,10 @@ impl Codec for F16 {
         decode_rows(&Halves { dim, bytes: parts[0] }, dim, rows, out);
     }
 
+    fn pool_rows(&self, dim: usize, parts: &[&[u8]], bags: &BaggedRows<'_>, out: &mut [f32]) {
+        pool_rows(&Halves { dim, bytes: parts[0] }, dim, bags, out);
+    }
+
     fn error_bound(&self, row: &[f32]) -> f64 {
         let largest = row.iter().fold(0.0, |largest: f64, value| largest.max(f64::from(value.abs())));
         (largest * 2f64.powi(-11)).max(2f64.powi(-25))
@@ -99,24 +104,31 @@ impl Halves<'_> {
 impl DecodeRow for Halves<'_> {
     #[inline(always)]
     fn decode_row(&self, row: usize, out: &mut [f32]) {
-        match bytemuck::try_cast_slice::<u8, u16>(self.row(row)) {
-            Ok(halves) => {
-                for (value, half) in out.iter_mut().zip(halves) {
-                    *value = widen(u16::from_le(*half));
-                }
-            }
-            // A part at an odd address. The loop is apart because pairs of bytes make no vectors.
-            Err(_) => {
-                for (value, bytes) in out.iter_mut().zip(self.row(row).as_chunks().0) {
-                    *value = widen(u16::from_le_bytes(*bytes));
-                }
-            }
-        }
+        self.fold_row(row, out, |_, value| value);
     }
 
     #[inline(always)]
     fn touch_row(&self, row: usize) -> u8 {
         touch(self.row(row))
+    }
+}
+
+impl FoldRow for Halves<'_> {
+    #[inline(always)]
+    fn fold_row(&self, row: usize, out: &mut [f32], fold: impl Fn(f32, f32) -> f32) {
+        match bytemuck::try_cast_slice::<u8, u16>(self.row(row)) {
+            Ok(halves) => {
+                for (value, half) in out.iter_mut().zip(halves) {
+                    *value = fold(*value, widen(u16::from_le(*half)));
+                }
+            }
+            // A part at an odd address. The loop is apart because pairs of bytes make no vectors.
+            Err(_) => {
+                for (value, bytes) in out.iter_mut().zip(self.row(row).as_chunks().0) {
+                    *value = fold(*value, widen(u16::from_le_bytes(*bytes)));
+                }
+            }
+        }
     }
 }
 

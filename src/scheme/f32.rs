@@ -12,6 +12,7 @@ use std::{fmt, sync::Arc};
 
 use super::{
     Build, Category, Codec, Dtype, Misfit, Part, SchemeInfo, Shader,
+    pool::{BaggedRows, FoldRow, pool_rows},
     simd::{DecodeRow, decode_rows},
 };
 use crate::units::Shape;
@@ -52,6 +53,10 @@ impl Codec for F32 {
         decode_rows(&Values { dim, bytes: parts[0] }, dim, rows, out);
     }
 
+    fn pool_rows(&self, dim: usize, parts: &[&[u8]], bags: &BaggedRows<'_>, out: &mut [f32]) {
+        pool_rows(&Values { dim, bytes: parts[0] }, dim, bags, out);
+    }
+
     fn error_bound(&self, _row: &[f32]) -> f64 {
         0.0
     }
@@ -81,6 +86,16 @@ impl DecodeRow for Values<'_> {
             for (value, bytes) in out.iter_mut().zip(bytes.as_chunks().0) {
                 *value = f32::from_le_bytes(*bytes);
             }
+        }
+    }
+}
+
+impl FoldRow for Values<'_> {
+    #[inline(always)]
+    fn fold_row(&self, row: usize, out: &mut [f32], fold: impl Fn(f32, f32) -> f32) {
+        let bytes = &self.bytes[row * self.dim * 4..][..self.dim * 4];
+        for (value, bytes) in out.iter_mut().zip(bytes.as_chunks().0) {
+            *value = fold(*value, f32::from_le_bytes(*bytes));
         }
     }
 }

@@ -35,6 +35,7 @@ use pulp::{Arch, Simd, WithSimd};
 use super::{
     Build, Category, Codec, Dtype, Misfit, Part, SchemeInfo, Shader,
     options::Options,
+    pool::{BaggedRows, FoldRow, pool_rows},
     simd::{DecodeRow, decode_rows, fold, touch},
 };
 use crate::{error::SchemeError, units::Shape};
@@ -78,6 +79,11 @@ impl Int8 {
     fn group(&self, dim: usize) -> usize {
         self.group.map_or(dim, |group| (group as usize).min(dim))
     }
+
+    fn rows<'a, const AFFINE: bool>(&self, dim: usize, parts: &[&'a [u8]]) -> Rows<'a, AFFINE> {
+        let group = self.group(dim);
+        Rows { dim, group, groups: dim.div_ceil(group), codes: parts[0], steps: parts[1] }
+    }
 }
 
 impl Codec for Int8 {
@@ -112,13 +118,18 @@ impl Codec for Int8 {
     }
 
     fn decode_rows(&self, dim: usize, parts: &[&[u8]], rows: &[u32], out: &mut [f32]) {
-        let group = self.group(dim);
-        let groups = dim.div_ceil(group);
-        let (codes, steps) = (parts[0], parts[1]);
         if self.affine {
-            decode_rows(&Rows::<true> { dim, group, groups, codes, steps }, dim, rows, out);
+            decode_rows(&self.rows::<true>(dim, parts), dim, rows, out);
         } else {
-            decode_rows(&Rows::<false> { dim, group, groups, codes, steps }, dim, rows, out);
+            decode_rows(&self.rows::<false>(dim, parts), dim, rows, out);
+        }
+    }
+
+    fn pool_rows(&self, dim: usize, parts: &[&[u8]], bags: &BaggedRows<'_>, out: &mut [f32]) {
+        if self.affine {
+            pool_rows(&self.rows::<true>(dim, parts), dim, bags, out);
+        } else {
+            pool_rows(&self.rows::<false>(dim, parts), dim, bags, out);
         }
     }
 
@@ -189,15 +200,7 @@ impl<const AFFINE: bool> Rows<'_, AFFINE> {
 impl<const AFFINE: bool> DecodeRow for Rows<'_, AFFINE> {
     #[inline(always)]
     fn decode_row(&self, row: usize, out: &mut [f32]) {
-        let (codes, steps) = (self.codes(row), self.steps(row));
-        if self.groups == 1 {
-            decode_group::<AFFINE>(steps, codes, out);
-        } else {
-            let groups = out.chunks_mut(self.group).zip(codes.chunks(self.group));
-            for ((out, codes), step) in groups.zip(steps.chunks_exact(step_bytes::<AFFINE>())) {
-                decode_group::<AFFINE>(step, codes, out);
-            }
-        }
+        self.fold_row(row, out, |_, value| value);
     }
 
     #[inline(always)]
@@ -206,17 +209,32 @@ impl<const AFFINE: bool> DecodeRow for Rows<'_, AFFINE> {
     }
 }
 
+impl<const AFFINE: bool> FoldRow for Rows<'_, AFFINE> {
+    #[inline(always)]
+    fn fold_row(&self, row: usize, out: &mut [f32], fold: impl Fn(f32, f32) -> f32) {
+        let (codes, steps) = (self.codes(row), self.steps(row));
+        if self.groups == 1 {
+            fold_group::<AFFINE>(steps, codes, out, &fold);
+        } else {
+            let groups = out.chunks_mut(self.group).zip(codes.chunks(self.group));
+            for ((out, codes), step) in groups.zip(steps.chunks_exact(step_bytes::<AFFINE>())) {
+                fold_group::<AFFINE>(step, codes, out, &fold);
+            }
+        }
+    }
+}
+
 #[inline(always)]
-fn decode_group<const AFFINE: bool>(step: &[u8], codes: &[u8], out: &mut [f32]) {
+fn fold_group<const AFFINE: bool>(step: &[u8], codes: &[u8], out: &mut [f32], fold: impl Fn(f32, f32) -> f32) {
     let scale = read_f32(step);
     if AFFINE {
         let bias = read_f32(&step[4..]);
         for (value, &code) in out.iter_mut().zip(codes) {
-            *value = f32::from(code.cast_signed()) * scale + bias;
+            *value = fold(*value, f32::from(code.cast_signed()) * scale + bias);
         }
     } else {
         for (value, &code) in out.iter_mut().zip(codes) {
-            *value = f32::from(code.cast_signed()) * scale;
+            *value = fold(*value, f32::from(code.cast_signed()) * scale);
         }
     }
 }

@@ -11,6 +11,7 @@ mod int8;
 mod lowrank;
 mod options;
 mod part;
+mod pool;
 mod registry;
 pub(crate) mod simd;
 
@@ -19,6 +20,7 @@ use std::{fmt, str::FromStr, sync::Arc};
 pub use codec::FitFigure;
 pub(crate) use codec::{Codec, Misfit, NO_ROW, Rows, Shader};
 pub use part::{Category, Dtype, Part};
+pub(crate) use pool::{BaggedRows, Pool};
 use registry::Build;
 pub use registry::SchemeInfo;
 

@@ -39,7 +39,7 @@ pub(super) trait DecodeRow {
 
 /// Rows that are touched before they are decoded: enough to wait for many cache lines at once, and few enough to find
 /// them in the cache after.
-const TOUCHED: usize = 64;
+pub(super) const TOUCHED: usize = 64;
 
 /// Decodes the listed rows ([`NO_ROW`] gives zeros) to `out: [rows.len(), dim]`.
 ///

@@ -23,7 +23,7 @@ pub(super) struct DeviceTable<'a> {
 }
 
 /// Bytes of rows that come back to the host at a time.
-const CHUNK: u64 = 32 << 20;
+pub(super) const CHUNK: u64 = 32 << 20;
 
 /// Number of ids.
 pub(super) fn count(ids: IdSource<'_>) -> u64 {
@@ -38,7 +38,7 @@ impl DeviceTable<'_> {
         Resolver { rows: self.spec.shape().rows(), policy }
     }
 
-    fn row_bytes(&self, dtype: OutputDtype) -> u64 {
+    pub(super) fn row_bytes(&self, dtype: OutputDtype) -> u64 {
         u64::from(self.spec.shape().dim()) * dtype.bytes()
     }
 
@@ -138,12 +138,12 @@ impl DeviceTable<'_> {
     }
 
     /// The most bytes that a pooled buffer can have.
-    fn largest_buffer(&self) -> u64 {
+    pub(super) fn largest_buffer(&self) -> u64 {
         self.gpu.limits.max_buffer_size / POOL_STEP * POOL_STEP
     }
 
     /// A buffer for rows.
-    async fn output(&self, bytes: u64) -> Result<Pooled, GatherError> {
+    pub(super) async fn output(&self, bytes: u64) -> Result<Pooled, GatherError> {
         let limit = self.largest_buffer();
         if bytes > limit {
             let problem = format!("of {bytes} bytes is over the device's limit of {limit} for one buffer");
@@ -229,8 +229,13 @@ impl DeviceTable<'_> {
     ) -> Result<GatherStatus, GatherError> {
         let placed = self.place_ids(ids).await?;
         let (encoder, status) = self.record(&placed, policy, output).await?;
-        self.gpu.catch("a submission", 0, || self.gpu.queue.submit([encoder.finish()])).await?;
+        self.submit_commands(encoder).await?;
         Ok(status)
+    }
+
+    pub(super) async fn submit_commands(&self, encoder: wgpu::CommandEncoder) -> Result<(), GatherError> {
+        self.gpu.catch("a submission", 0, || self.gpu.queue.submit([encoder.finish()])).await?;
+        Ok(())
     }
 
     /// Looks rows up to host memory, by chunks. `out` has the right length.
@@ -326,7 +331,7 @@ fn id_bytes(ids: IdSource<'_>) -> u64 {
     u64::from(id_type.words()) * 4
 }
 
-fn at_least_one(count: u64) -> usize {
+pub(super) fn at_least_one(count: u64) -> usize {
     usize::try_from(count.max(1)).unwrap_or(usize::MAX)
 }
 

@@ -137,7 +137,7 @@ impl Table {
         self.device()?.encode(encoder, ids, policy, output)
     }
 
-    fn device(&self) -> Result<DeviceTable<'_>, GatherError> {
+    pub(super) fn device(&self) -> Result<DeviceTable<'_>, GatherError> {
         match &self.inner.place {
             Place::Gpu { gpu, shards } => {
                 Ok(DeviceTable { name: &self.inner.name, spec: &self.inner.spec, gpu, shards })

@@ -1,6 +1,8 @@
 //! Tables: made from rows, kept as parts, placed on an engine, looked up.
 
+mod bag;
 mod device;
+mod device_bag;
 mod encode;
 mod encoded;
 mod gather;

@@ -69,8 +69,8 @@ impl Fixture {
         &self.reference[row as usize * self.dim()..][..self.dim()]
     }
 
-    /// How far a decoded column of a row may be from the reference.
-    pub(crate) fn decode_error(&self, row: u32) -> f64 {
+    /// How far a decoded f32 of a row may be from the reference: as [`Fixture::compare`] has it, or half a unit.
+    pub(crate) fn slack(&self, row: u32) -> f64 {
         let want = self.row(row);
         let largest = want.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()));
         gatherum::testing::rounding(self.encoded.spec(), want).max(largest * 2f64.powi(-24))

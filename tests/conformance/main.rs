@@ -15,6 +15,8 @@
 //! ```
 
 mod backend;
+mod bagged;
+mod bags;
 mod bits;
 mod case;
 mod child;
@@ -43,6 +45,7 @@ const CASES: &[&[Case]] = &[
     values::CASES,
     scores::CASES,
     bits::CASES,
+    bags::CASES,
     ledger::CASES,
     child::CASES,
     devices::CASES,

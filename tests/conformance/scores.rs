@@ -36,7 +36,7 @@ fn sum_error(n: usize) -> f64 {
 /// the square under the root errs as its own sum does, the root by half of that, and a row that is `slack sqrt(n)` away turns
 /// by at most twice as much of its length. Both are rounded once more.
 fn expected(fixture: &Fixture, row: u32, query: &[f32], metric: Metric) -> (f64, f64) {
-    let (reference, slack) = (fixture.row(row), fixture.decode_error(row));
+    let (reference, slack) = (fixture.row(row), fixture.slack(row));
     let terms = || reference.iter().zip(query).map(|(value, factor)| value * f64::from(*factor));
     let magnitudes = |values: &mut dyn Iterator<Item = f64>| values.map(f64::abs).sum::<f64>();
     let (dot, error) = (terms().sum::<f64>(), sum_error(query.len()));

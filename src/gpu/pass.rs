@@ -1,0 +1,168 @@
+//! What the recordings of all operations share: which shards a dispatch binds, how its grid and bindings fit the limits, and
+//! the pass that it becomes.
+
+use std::ops::Range;
+
+use bytemuck::Zeroable;
+
+use super::{
+    Gpu, GpuShard, Tracked,
+    compose::Bound,
+    params::{Params, SHARDS_A_PASS, ShardParams},
+    pipeline::{Pipeline, WORKGROUP},
+};
+use crate::error::OverBudget;
+
+const PARAMS_BYTES: usize = size_of::<Params>();
+
+/// One dispatch, before its buffers are bound.
+pub(super) struct Step {
+    pub(super) params: Params,
+    /// The shards bound, in order; the last is repeated.
+    pub(super) shards: Range<usize>,
+    /// Offset and size, in bytes, of what is bound of the input.
+    pub(super) input: (u64, u64),
+    /// Offset and size, in bytes, of what is bound of the output.
+    pub(super) output: (u64, u64),
+    pub(super) grid: (u32, u32, u32),
+}
+
+/// The buffers that all dispatches of a call bind parts of.
+pub(super) struct Buffers<'a> {
+    /// Ids, and what an operation has behind them.
+    pub(super) input: &'a wgpu::Buffer,
+    /// Where the operation counts bad ids, or writes its second result, if it has either.
+    pub(super) status: Option<&'a wgpu::Buffer>,
+    pub(super) output: &'a wgpu::Buffer,
+    pub(super) shards: &'a [GpuShard],
+}
+
+impl Gpu {
+    /// Records a pass of `steps`, each with its pipeline; the returned buffer must live until the commands have run.
+    pub(super) fn record_steps<'a>(
+        &self,
+        encoder: &mut wgpu::CommandEncoder,
+        label: &str,
+        buffers: &Buffers<'_>,
+        steps: &[(&'a Pipeline, Step)],
+    ) -> Result<Tracked, OverBudget> {
+        // Slots of the parameter buffer are as far apart as uniform bindings must be.
+        let slot = self.limits.min_uniform_buffer_offset_alignment as usize;
+        let slot = PARAMS_BYTES.next_multiple_of(slot.max(16));
+        let mut bytes = vec![0; slot * steps.len()];
+        for ((_, step), slot) in steps.iter().zip(bytes.chunks_mut(slot)) {
+            slot[..PARAMS_BYTES].copy_from_slice(bytemuck::bytes_of(&step.params));
+        }
+        let params = self.filled(&format!("{label}.params"), wgpu::BufferUsages::UNIFORM, &bytes)?;
+        let mut pass =
+            encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: Some(label), ..Default::default() });
+        let mut set: Option<&'a Pipeline> = None;
+        for (number, (pipeline, step)) in steps.iter().enumerate() {
+            if set.is_none_or(|set| !std::ptr::eq(set, *pipeline)) {
+                pass.set_pipeline(&pipeline.pipeline);
+                set = Some(pipeline);
+            }
+            let group = self.bind(label, buffers, pipeline, step, (&params, (number * slot) as u64));
+            pass.set_bind_group(0, &group, &[]);
+            pass.dispatch_workgroups(step.grid.0, step.grid.1, step.grid.2);
+        }
+        drop(pass);
+        Ok(params)
+    }
+
+    fn bind(
+        &self,
+        label: &str,
+        buffers: &Buffers<'_>,
+        pipeline: &Pipeline,
+        step: &Step,
+        (params, at): (&wgpu::Buffer, u64),
+    ) -> wgpu::BindGroup {
+        let part = |buffer, offset, size| {
+            wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset, size: wgpu::BufferSize::new(size) })
+        };
+        let mut resources = vec![
+            (0, part(params, at, PARAMS_BYTES as u64)),
+            (1, part(buffers.input, step.input.0, step.input.1)),
+            (3, part(buffers.output, step.output.0, step.output.1)),
+        ];
+        resources.extend(buffers.status.map(|status| (2, status.as_entire_binding())));
+        let last = step.shards.end - 1;
+        let places = (0..pipeline.bound.places()).map(|place| last.min(step.shards.start + place));
+        resources.extend((4..).zip(places.map(|shard| buffers.shards[shard].buffer.as_entire_binding())));
+        let entries: Vec<wgpu::BindGroupEntry<'_>> =
+            resources.into_iter().map(|(binding, resource)| wgpu::BindGroupEntry { binding, resource }).collect();
+        self.device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: Some(label),
+            layout: &pipeline.layout,
+            entries: &entries,
+        })
+    }
+
+    /// Offsets of storage bindings are multiples of this.
+    pub(super) fn storage_align(&self) -> u64 {
+        u64::from(self.limits.min_storage_buffer_offset_alignment).max(256)
+    }
+
+    /// Bytes that a storage binding holds at least, wherever it has to begin.
+    pub(super) fn storage_binding(&self) -> u64 {
+        self.limits.max_storage_buffer_binding_size.min(u64::from(u32::MAX)) - self.storage_align()
+    }
+
+    /// The most threads of a dispatch.
+    pub(super) fn most_threads(&self) -> u64 {
+        let groups = u64::from(self.limits.max_compute_workgroups_per_dimension);
+        (groups * groups * u64::from(WORKGROUP)).min(1 << 31)
+    }
+
+    /// The grid for at least so many threads, and the threads in a row of it.
+    pub(super) fn grid(&self, threads: u64) -> ((u32, u32, u32), u32) {
+        let groups = threads.div_ceil(u64::from(WORKGROUP));
+        let width = groups.min(u64::from(self.limits.max_compute_workgroups_per_dimension));
+        ((narrow(width), narrow(groups.div_ceil(width)), 1), narrow(width) * WORKGROUP)
+    }
+}
+
+/// The passes over a table: the shards that each binds, and the parameters that say which rows those have.
+pub(super) fn passes(shards: &[GpuShard]) -> impl Iterator<Item = (Range<usize>, Params)> {
+    (0..shards.len()).step_by(SHARDS_A_PASS).map(|first| {
+        let bound = first..shards.len().min(first + SHARDS_A_PASS);
+        let mut params = pass_params(&shards[bound.clone()]);
+        params.answers_bad = u32::from(first == 0);
+        (bound, params)
+    })
+}
+
+/// Which shards pipelines for such a table bind.
+pub(super) fn bound(shards: &[GpuShard]) -> Bound {
+    match u8::try_from(shards.len().min(SHARDS_A_PASS)) {
+        Ok(1) => Bound::One,
+        Ok(shards) => Bound::Several(shards),
+        Err(_) => unreachable!("a pass binds few shards"),
+    }
+}
+
+/// The part of the parameters that says which rows are bound.
+pub(super) fn pass_params(shards: &[GpuShard]) -> Params {
+    let mut params = Params::zeroed();
+    params.pass_first = shards[0].params.first_row;
+    params.pass_rows = shards.iter().map(|shard| shard.rows).sum();
+    // Places without a shard, in the last pass, begin past the last row, so that no row is in them.
+    params.shards = [ShardParams { first_row: u32::MAX, ..ShardParams::default() }; SHARDS_A_PASS];
+    for (place, shard) in params.shards.iter_mut().zip(shards) {
+        *place = shard.params;
+    }
+    params
+}
+
+/// An offset as the multiple of `align` below it, and the rest.
+pub(super) fn split(offset: u64, align: u64) -> (u64, u64) {
+    (offset - offset % align, offset % align)
+}
+
+/// A number that limits keep under 2^32.
+#[expect(clippy::cast_possible_truncation, reason = "bindings, grids and batches are under 2^32")]
+pub(super) fn narrow(value: u64) -> u32 {
+    debug_assert!(u32::try_from(value).is_ok(), "{value} passed a limit");
+    value as u32
+}
