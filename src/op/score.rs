@@ -44,7 +44,7 @@ pub(crate) struct Queries {
     /// Columns of a span.
     span: usize,
     values: Vec<f32>,
-    /// 1 / length of each; 0 for those without a direction. Empty for [`Metric::Dot`].
+    /// 1 / length of each; NaN for those without a direction. Empty for [`Metric::Dot`].
     inverses: Vec<f64>,
 }
 
@@ -92,11 +92,11 @@ impl Queries {
 }
 
 /// Brings the largest magnitude of a query to 1..2 by a power of two, which no cosine depends on and which keeps its square
-/// in range, and gives the inverse of its length; 0 for zeros.
+/// in range, and gives the inverse of its length; NaN for zeros.
 fn scale(query: &mut [f32]) -> f64 {
     let largest = query.iter().fold(0f32, |largest, value| largest.max(value.abs()));
     if largest == 0.0 {
-        return 0.0;
+        return f64::NAN;
     }
     // The exponent of an f32 is a normal f64's, whether the f32 is subnormal or not.
     let exponent = (f64::from(largest).to_bits() >> 52) & 0x7ff;
@@ -150,9 +150,17 @@ pub(crate) struct Sums {
     pub(crate) dots: Vec<f32>,
     /// `[rows]`, or empty where they are not needed.
     pub(crate) squares: Vec<f32>,
+    /// 1 / length of each row, once [`Sums::measure`] has been called.
+    inverses: Vec<f64>,
 }
 
 impl Sums {
+    /// Takes the lengths of rows from their squares.
+    pub(crate) fn measure(&mut self) {
+        self.inverses.clear();
+        self.inverses.extend(self.squares.iter().map(|square| inverse(*square)));
+    }
+
     /// Calls `each` with the row, from the first one on, and the score of query `at` for all rows, in order. The score is NaN
     /// where there is none.
     pub(crate) fn scores(&self, panel: &Panel<'_>, at: usize, mut each: impl FnMut(usize, f32)) {
@@ -164,8 +172,8 @@ impl Sums {
                 None => dots.iter().enumerate().for_each(|(row, dot)| each(first + row, *dot)),
                 Some(inverses) => {
                     let inverse = inverses[at];
-                    for (row, (dot, square)) in dots.iter().zip(&self.squares[first..]).enumerate() {
-                        each(first + row, cosine(*dot, *square, inverse));
+                    for (row, (dot, length)) in dots.iter().zip(&self.inverses[first..]).enumerate() {
+                        each(first + row, cosine(*dot, inverse, *length));
                     }
                 }
             }
@@ -173,14 +181,16 @@ impl Sums {
     }
 }
 
-/// Cosine by a dot product, the row's square, and the inverse of the query's length.
+/// The inverse of a row's length by its square; NaN where it has no direction.
+fn inverse(square: f32) -> f64 {
+    if (LEAST_SQUARE..f32::INFINITY).contains(&square) { 1.0 / f64::from(square).sqrt() } else { f64::NAN }
+}
+
+/// Cosine by a dot product and the inverses of both lengths; NaN where one is.
 #[inline(always)]
-fn cosine(dot: f32, square: f32, inverse: f64) -> f32 {
-    if inverse == 0.0 || !(LEAST_SQUARE..f32::INFINITY).contains(&square) {
-        return f32::NAN;
-    }
+fn cosine(dot: f32, one: f64, other: f64) -> f32 {
     #[expect(clippy::cast_possible_truncation, reason = "rounding is what is wanted")]
-    let cosine = (f64::from(dot) * inverse / f64::from(square).sqrt()) as f32;
+    let cosine = (f64::from(dot) * one * other) as f32;
     // Adding 0 makes -0 the 0 that it is equal to.
     cosine.clamp(-1.0, 1.0) + 0.0
 }
@@ -216,18 +226,18 @@ mod tests {
             assert_eq!([query[1], query[2], query[3]], [-query[0], 0.0, query[0]]);
             assert!((inverse * 3f64.sqrt() * f64::from(query[0]) - 1.0).abs() < 1e-15);
         }
-        assert_eq!(scale(&mut [0.0, -0.0]), 0.0);
+        assert!(scale(&mut [0.0, -0.0]).is_nan());
     }
 
     #[test]
     fn cosines_are_in_range_or_none() {
         assert_eq!(cosine(1.000_000_1, 1.0, 1.0), 1.0);
         assert_eq!(cosine(-0.0, 1.0, 1.0).to_bits(), 0);
-        assert_eq!(cosine(3.0, 4.0, 0.5), 0.75);
-        for (dot, square, inverse) in
-            [(0.0, 0.0, 1.0), (1e-30, 1e-30, 1.0), (1e30, f32::INFINITY, 1.0), (0.0, 1.0, 0.0)]
+        assert_eq!(cosine(3.0, inverse(4.0), 0.5), 0.75);
+        for (dot, one, square) in
+            [(0.0, 1.0, 0.0), (1e-30, 1.0, 1e-30), (1e30, 1.0, f32::INFINITY), (0.0, f64::NAN, 1.0)]
         {
-            assert!(cosine(dot, square, inverse).is_nan());
+            assert!(cosine(dot, one, inverse(square)).is_nan());
         }
     }
 

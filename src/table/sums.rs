@@ -32,6 +32,7 @@ impl Table {
             Place::Host { table, .. } => {
                 for rows in split(rows, HOST_SUMS / panel.count()) {
                     table.score(panel, rows, &mut sums);
+                    sums.measure();
                     visit(&sums);
                 }
             }
@@ -43,6 +44,7 @@ impl Table {
                     let within = rows.start.max(first)..rows.end.min(first + shard.rows);
                     for rows in split(within, DEVICE_SUMS / (panel.count() * spans)) {
                         device.read(shard, rows, &mut sums).await?;
+                        sums.measure();
                         visit(&sums);
                     }
                 }

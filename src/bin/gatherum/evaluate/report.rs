@@ -143,8 +143,10 @@ impl Report<'_> {
 /// A figure of each scheme.
 struct Column {
     digits: usize,
-    of: Box<dyn Fn(&Evaluated) -> Option<f64>>,
+    of: Figure,
 }
+
+type Figure = Box<dyn Fn(&Evaluated) -> Option<f64>>;
 
 impl Column {
     fn text(&self, one: &Evaluated) -> String {
