@@ -69,7 +69,7 @@ impl Gpu {
         let key = Key { scheme, dim, bound: Bound::One, sink: Sink::Own, op, id_words: 0, wrap: false };
         let pipeline = self.pipeline(call.spec, key);
         let ((width, height, _), grid_width) = self.grid(call.rows.into());
-        // Panels are far smaller than what the third dimension takes.
+        // Panels are made so that the third dimension takes them.
         let depth = narrow((call.count.div_ceil(tile) * call.spans) as u64);
         let shards = std::slice::from_ref(call.shard);
         let params = Params {

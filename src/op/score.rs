@@ -80,6 +80,11 @@ impl Queries {
         self.values.len() / self.dim
     }
 
+    /// Spans of a row: each has a sum of its own.
+    pub(crate) fn spans(&self) -> usize {
+        self.dim.div_ceil(self.span)
+    }
+
     /// Some of them, in order.
     pub(crate) fn panel(&self, queries: Range<usize>) -> Panel<'_> {
         Panel {

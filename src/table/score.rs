@@ -4,7 +4,7 @@ use std::ops::{Range, RangeBounds};
 
 use rayon::prelude::*;
 
-use super::{Table, sums::PANEL};
+use super::{Table, sums::panel};
 use crate::{
     error::ScoreError,
     op::{self, Best, Metric, Queries},
@@ -135,8 +135,8 @@ impl Table {
         let rows = op::rows(self.name(), &rows, self.spec().shape().rows())?;
         let mut values = self.room(0f32, queries.count(), rows.len())?;
         if !rows.is_empty() {
-            let panels = values.chunks_mut(rows.len() * PANEL);
-            for (values, first) in panels.zip((0..).step_by(PANEL)) {
+            let most = panel(&queries);
+            for (values, first) in values.chunks_mut(rows.len() * most).zip((0..).step_by(most)) {
                 let panel = queries.panel(first..first + values.len() / rows.len());
                 let visit = |sums: &op::Sums| {
                     let at = (sums.first_row - rows.start) as usize;
@@ -203,8 +203,9 @@ impl Table {
         let k = k.min(rows.len());
         let mut ids = self.room(TopK::NONE, count, k)?;
         let mut scores = self.room(f32::NEG_INFINITY, count, k)?;
-        for first in (0..if k == 0 { 0 } else { count }).step_by(PANEL) {
-            let panel = queries.panel(first..count.min(first + PANEL));
+        let most = panel(&queries);
+        for first in (0..if k == 0 { 0 } else { count }).step_by(most) {
+            let panel = queries.panel(first..count.min(first + most));
             let mut best = vec![Best::new(k); panel.count()];
             let visit = |sums: &op::Sums| {
                 best.par_iter_mut().enumerate().for_each(|(query, best)| {

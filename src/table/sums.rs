@@ -6,7 +6,7 @@ use super::{Table, resident::Place};
 use crate::{
     error::ScoreError,
     gpu::{Gpu, GpuShard, Pooled, ScoreCall},
-    op::{Panel, Sums},
+    op::{Panel, Queries, Sums},
     scheme::{Category, TableSpec},
 };
 
@@ -15,12 +15,18 @@ const HOST_SUMS: usize = 1 << 20;
 /// Sums of a chunk on a device: 8 MiB.
 const DEVICE_SUMS: usize = 1 << 21;
 
-/// Queries that are multiplied together: what is decoded of a row serves as many. Times the spans of the longest row, and a
-/// row of them, they are within a chunk.
-pub(super) const PANEL: usize = 256;
+/// The most queries that are multiplied together: what is decoded of a row serves as many.
+const PANEL: usize = 256;
+/// Every device has grids so deep: a thread for each four queries and span of a row.
+const DEPTH: usize = 65_535;
+
+/// As many as are multiplied together. A row of their sums is within a chunk.
+pub(super) fn panel(queries: &Queries) -> usize {
+    (DEPTH / queries.spans() * 4).clamp(1, PANEL)
+}
 
 impl Table {
-    /// Sums of `rows` and the queries of `panel`, which has at most [`PANEL`], in ascending order of the rows.
+    /// Sums of `rows` and the queries of `panel`, which has at most [`panel`], in ascending order of the rows.
     pub(super) async fn sums(
         &self,
         panel: &Panel<'_>,

@@ -10,6 +10,8 @@ use crate::failure::{Exit, Failure, Outcome};
 const SIZE: (u32, u32) = (960, 600);
 /// Of the picture; the rest is the legend's.
 const CHART: u32 = 680;
+/// A line of the legend.
+const LINE: i32 = 18;
 
 /// The picture.
 pub(super) fn svg(title: &str, evaluated: &[Evaluated]) -> Outcome<String> {
@@ -43,6 +45,9 @@ fn draw(out: &mut String, title: &str, evaluated: &[Evaluated]) -> Result<(), Bo
         .configure_mesh()
         .x_desc("bytes, % of f32")
         .y_desc("nearest 10 kept, %")
+        .label_style(("sans-serif", 14))
+        .x_label_formatter(&|value| format!("{value:.0}"))
+        .y_label_formatter(&|value| format!("{value:.0}"))
         .light_line_style(WHITE.mix(0.0))
         .draw()?;
     for (_, color, bytes, frequent, rare) in &points {
@@ -54,8 +59,11 @@ fn draw(out: &mut String, title: &str, evaluated: &[Evaluated]) -> Result<(), Bo
     let mut y = 48;
     for text in ["full: frequent rows", "ring: rare rows", ""] {
         right.draw(&Text::new(text, (4, y - 6), font.clone()))?;
-        y += 18;
+        y += LINE;
     }
+    // Lines come closer where there are many.
+    let room = i32::try_from(SIZE.1).unwrap_or(0) - 110;
+    let line = (room / i32::try_from(points.len().max(1)).unwrap_or(i32::MAX)).min(LINE);
     // From the largest to the smallest, as they stand from right to left.
     let mut order: Vec<_> = points.iter().collect();
     order.sort_by(|one, other| other.2.total_cmp(&one.2));
@@ -63,7 +71,7 @@ fn draw(out: &mut String, title: &str, evaluated: &[Evaluated]) -> Result<(), Bo
         right.draw(&Circle::new((9, y), 5, color.filled()))?;
         let text = format!("{}  {bytes:.1} %", one.report.spec.scheme());
         right.draw(&Text::new(text, (20, y - 6), font.clone()))?;
-        y += 18;
+        y += line;
     }
     root.present()?;
     Ok(())
