@@ -1,7 +1,8 @@
 // What joins the parts of a pipeline. A pipeline is this file and one of each: index, placement, codec, factor, out,
 // op.
 //
-//   index      row_of(position) -> u32              the row that the id at a position names, or NO_ROW
+//   index      row_of(position) -> u32              the row that the id at a position names, or NO_ROW; operations on all
+//                                                   rows, which have no ids, have no index
 //   placement  shard_of(row) -> u32                 the shard, among those bound, that a row is in
 //              fetch(shard, lane) -> vec4<u32>      16 bytes of a shard
 //              fetch_word(shard, word) -> u32       4 bytes of a shard
@@ -44,7 +45,7 @@ struct Shard {
 struct Params {
     // Rows of the table.
     rows: u32,
-    // Ids of this dispatch.
+    // Ids of this dispatch, or queries.
     batch: u32,
     // Threads in a row of the grid.
     grid_width: u32,
@@ -66,15 +67,7 @@ struct Params {
     shards: array<Shard, SHARDS>,
 }
 
-// How many ids named no row, and the least position of one.
-struct Status {
-    bad: atomic<u32>,
-    first_bad: atomic<u32>,
-}
-
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> ids: array<u32>;
-@group(0) @binding(2) var<storage, read_write> status: Status;
 
 // Values that no compiler may join to what is done with them next: GPUs' make one rounding of a product and a sum, Mesa's for
 // GL regroups chains of three sums or products.

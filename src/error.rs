@@ -299,6 +299,82 @@ pub enum GatherError {
     Device(#[from] DeviceError),
 }
 
+/// A score that could not be answered.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ScoreError {
+    /// The queries are no whole number of rows.
+    #[error("table `{table}`: {got} values are no whole number of queries of {dim} columns")]
+    QueryLength {
+        /// The table's name.
+        table: String,
+        /// Values given.
+        got: u64,
+        /// Columns of a row.
+        dim: u64,
+    },
+    /// A query with a value that is NaN or infinite.
+    #[error("table `{table}`: query {query}, column {column}: {value} is not finite")]
+    NotFinite {
+        /// The table's name.
+        table: String,
+        /// Which query.
+        query: u64,
+        /// Which of its columns.
+        column: u64,
+        /// The value.
+        value: f32,
+    },
+    /// A number of best rows that is not kept.
+    #[error("table `{table}`: the best {k} rows cannot be asked for, but 1 to {most} of them")]
+    K {
+        /// The table's name.
+        table: String,
+        /// The number asked for.
+        k: u64,
+        /// The most that can be.
+        most: u64,
+    },
+    /// A range of rows that the table does not have.
+    #[error("table `{table}`: rows {start}..{end} are not within its {rows} rows")]
+    Rows {
+        /// The table's name.
+        table: String,
+        /// The first row asked for.
+        start: u64,
+        /// The row after the last.
+        end: u64,
+        /// Rows of the table.
+        rows: u64,
+    },
+    /// Rows to leave out that are not one a query.
+    #[error("table `{table}`: {got} rows to leave out, where there are {queries} queries")]
+    LeaveOut {
+        /// The table's name.
+        table: String,
+        /// Rows given.
+        got: u64,
+        /// Queries given.
+        queries: u64,
+    },
+    /// The answer does not fit host memory.
+    #[error("table `{table}`: the answer of {queries} queries x {each} does not fit host memory")]
+    TooLarge {
+        /// The table's name.
+        table: String,
+        /// Queries given.
+        queries: u64,
+        /// Scores of each.
+        each: u64,
+    },
+    /// Scratch would pass the budget.
+    #[error(transparent)]
+    OverBudget(#[from] OverBudget),
+    /// The device failed.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+}
+
 /// Bags that do not fit their ids, weights or output.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 #[non_exhaustive]

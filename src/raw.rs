@@ -14,9 +14,10 @@ pub(crate) fn trusted_module(device: &wgpu::Device, label: &str, source: &str) -
     // SAFETY: what the checks would guard, the kernels guard themselves. Bounds: every row number is compared with the
     // table's rows before an address is made of it, shards hold all bytes that the rows in them can address
     // (`placement` pads the last one), positions are compared with the batch, and the recorder checks that ids and
-    // output hold the whole batch. Loops: each counts up to a number fixed by an override, or
-    // through a bag's stretch of at most 1,024 ids, whose ends the recorder makes. Division: only by overrides
-    // that are at least 1. Every byte of a shard is written by the upload before it is bound.
+    // output hold the whole batch. A score's rows are compared with those of its dispatch, which are all in its shard, and
+    // its buffers are made for its rows and queries, padded to whole tiles. Loops: each counts up to a number fixed by an
+    // override, plus a parameter that is 0, or through a bag's stretch of at most 1,024 ids, whose ends the recorder makes.
+    // Division: only by overrides that are at least 1. Every byte of a shard is written by the upload before it is bound.
     unsafe { device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked()) }
 }
 

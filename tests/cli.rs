@@ -3,6 +3,8 @@
 
 #[path = "cli/errors.rs"]
 mod errors;
+#[path = "cli/evaluate.rs"]
+mod evaluate;
 #[path = "cli/run.rs"]
 mod run;
 

@@ -122,7 +122,7 @@ impl Gpu {
             }
             piece += round * PIECE;
         }
-        self.record_steps(encoder, "bag", &call.buffers(input), &steps)
+        Ok(self.record_steps(encoder, "bag", &call.buffers(input), &steps)?)
     }
 
     /// Records the division of `bags` by their norms, once all their chunks are recorded. `input` is that of any chunk.
@@ -149,7 +149,7 @@ impl Gpu {
                 steps.push((&pipeline, Step { params, shards, input: chunk.binding(), output, grid }));
             }
         }
-        self.record_steps(encoder, "bag.norms", &call.buffers(input), &steps)
+        Ok(self.record_steps(encoder, "bag.norms", &call.buffers(input), &steps)?)
     }
 
     fn bag_pipeline(&self, call: &BagCall<'_>, op: Op) -> Pipeline {

@@ -119,6 +119,15 @@ impl From<PooledError> for crate::error::GatherError {
     }
 }
 
+impl From<PooledError> for crate::error::ScoreError {
+    fn from(error: PooledError) -> Self {
+        match error {
+            PooledError::OverBudget(error) => error.into(),
+            PooledError::Device(error) => error.into(),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Kind {
     label: &'static str,

@@ -16,6 +16,8 @@ pub(crate) enum Sink {
     F16x2,
     /// f16 rows on 2 bytes.
     F16x1,
+    /// No rows: the operation stores what it has by itself.
+    Own,
 }
 
 impl Sink {
@@ -27,6 +29,7 @@ impl Sink {
             Self::F16x8 => [8, 128],
             Self::F16x2 => [100, 2],
             Self::F16x1 => [1, 257],
+            Self::Own => [100, 128],
         }
     }
 
@@ -56,6 +59,7 @@ impl Sink {
             Self::F16x8 => &[HALF, F16X8],
             Self::F16x2 => &[HALF, F16X2],
             Self::F16x1 => &[HALF],
+            Self::Own => &[],
         }
     }
 }
@@ -78,6 +82,13 @@ pub(crate) enum Op {
     },
     /// Rows of the output divided by their L2 norms.
     Normalise,
+    /// Sums of the products of all rows and some queries.
+    Score {
+        /// Queries a thread.
+        tile: u8,
+        /// Whether rows are multiplied with themselves too.
+        squares: bool,
+    },
 }
 
 impl Op {
@@ -88,6 +99,7 @@ impl Op {
             Self::GatherHalves => include_str!("../../shaders/op/gather_halves.wgsl"),
             Self::Bag { .. } => include_str!("../../shaders/op/bag.wgsl"),
             Self::Normalise => include_str!("../../shaders/op/normalise.wgsl"),
+            Self::Score { .. } => include_str!("../../shaders/op/score.wgsl"),
         }
     }
 
@@ -99,23 +111,36 @@ impl Op {
             Self::GatherHalves => "gather_halves",
             Self::Bag { .. } => "bag",
             Self::Normalise => "normalise",
+            Self::Score { .. } => "score",
         }
     }
 
     /// Values of the operation's own `override` constants.
     pub(crate) fn constants(self) -> Vec<(&'static str, f64)> {
+        let flag = |value| f64::from(u8::from(value));
         match self {
-            Self::Bag { pool, weighted } => {
-                let flag = |value| f64::from(u8::from(value));
-                vec![("MAX", flag(pool == Pool::Max)), ("WEIGHTED", flag(weighted))]
-            }
+            Self::Bag { pool, weighted } => vec![("MAX", flag(pool == Pool::Max)), ("WEIGHTED", flag(weighted))],
+            Self::Score { tile, squares } => vec![("TILE", f64::from(tile)), ("SQUARES", flag(squares))],
             _ => Vec::new(),
         }
     }
 
-    /// Whether it counts bad ids on the device.
+    /// Whether it counts bad ids on the device, or has a second result, where that would be.
     pub(crate) fn has_status(self) -> bool {
-        matches!(self, Self::Gather | Self::GatherEight | Self::GatherHalves)
+        matches!(self, Self::Gather | Self::GatherEight | Self::GatherHalves | Self::Score { .. })
+    }
+
+    /// What says which row an id names; nothing for an operation on all rows.
+    pub(crate) fn index(self) -> Option<&'static str> {
+        match self {
+            Self::Score { .. } => None,
+            _ => Some(include_str!("../../shaders/index/direct.wgsl")),
+        }
+    }
+
+    /// Whether it comes with so many shards: rows that are scored together are all in one.
+    fn takes(self, bound: Bound) -> bool {
+        bound == Bound::One || !matches!(self, Self::Score { .. })
     }
 
     /// The sinks it writes to, by way of `store16` or by itself.
@@ -124,6 +149,7 @@ impl Op {
             Self::Gather | Self::GatherEight => &[Sink::F32x4, Sink::F32x1, Sink::F16x8, Sink::F16x2],
             Self::GatherHalves => &[Sink::F16x1],
             Self::Bag { .. } | Self::Normalise => &[Sink::F32x4, Sink::F32x1],
+            Self::Score { .. } => &[Sink::Own],
         }
     }
 
@@ -136,7 +162,12 @@ impl Op {
     fn all() -> Vec<Self> {
         let bags = [(Pool::Sum, false), (Pool::Sum, true), (Pool::Max, false)];
         let bags = bags.map(|(pool, weighted)| Self::Bag { pool, weighted });
-        [Self::Gather, Self::GatherEight, Self::GatherHalves, Self::Normalise].into_iter().chain(bags).collect()
+        let scores = [(1, false), (4, true)].map(|(tile, squares)| Self::Score { tile, squares });
+        [Self::Gather, Self::GatherEight, Self::GatherHalves, Self::Normalise]
+            .into_iter()
+            .chain(bags)
+            .chain(scores)
+            .collect()
     }
 }
 
@@ -169,7 +200,7 @@ pub(crate) fn compose(scheme: &Scheme, bound: Bound, sink: Sink, op: Op) -> Stri
     let shader = scheme.codec().shader();
     let parts = [
         include_str!("../../shaders/contract.wgsl"),
-        include_str!("../../shaders/index/direct.wgsl"),
+        op.index().unwrap_or_default(),
         bound.source(),
         include_str!("../../shaders/codec/packed.wgsl"),
         shader.codec,
@@ -215,7 +246,7 @@ pub(crate) fn composed_shaders() -> Vec<ComposedShader> {
     let variants = Scheme::all().iter().flat_map(|info| info.variants);
     for scheme in variants.filter_map(|text| text.parse::<Scheme>().ok()) {
         for bound in [Bound::One, Bound::Several(5)] {
-            for op in Op::all().into_iter().filter(|op| op.serves(&scheme)) {
+            for op in Op::all().into_iter().filter(|op| op.takes(bound) && op.serves(&scheme)) {
                 for (sink, dim) in op.sinks().iter().flat_map(|sink| sink.dims().map(|dim| (*sink, dim))) {
                     let shape = crate::Shape::new(1000, dim);
                     let Some(spec) = shape.ok().and_then(|shape| scheme.spec(shape).ok()) else { continue };

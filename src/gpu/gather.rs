@@ -119,7 +119,7 @@ impl Gpu {
             output: call.output.buffer,
             shards: call.shards,
         };
-        self.record_steps(encoder, "gather", &buffers, &steps)
+        Ok(self.record_steps(encoder, "gather", &buffers, &steps)?)
     }
 
     /// Splits a call into dispatches.

@@ -11,6 +11,7 @@ mod pipeline;
 mod readback;
 mod roofline;
 mod scope;
+mod score;
 mod shard;
 mod wait;
 
@@ -29,6 +30,7 @@ pub(crate) use gather::{GatherCall, IdBinding, Output, STATUS_BYTES, read_status
 pub(crate) use params::params_layout;
 pub use pipeline::Granularity;
 pub use roofline::Roofline;
+pub(crate) use score::ScoreCall;
 pub(crate) use shard::{GpuShard, UploadError};
 
 use crate::{error::DeviceError, memory::Ledger};

@@ -11,7 +11,7 @@ use super::{
     params::{Params, SHARDS_A_PASS, ShardParams},
     pipeline::{Pipeline, WORKGROUP},
 };
-use crate::error::GatherError;
+use crate::error::OverBudget;
 
 const PARAMS_BYTES: usize = size_of::<Params>();
 
@@ -24,14 +24,14 @@ pub(super) struct Step {
     pub(super) input: (u64, u64),
     /// Offset and size, in bytes, of what is bound of the output.
     pub(super) output: (u64, u64),
-    pub(super) grid: (u32, u32),
+    pub(super) grid: (u32, u32, u32),
 }
 
 /// The buffers that all dispatches of a call bind parts of.
 pub(super) struct Buffers<'a> {
     /// Ids, and what an operation has behind them.
     pub(super) input: &'a wgpu::Buffer,
-    /// Where the operation counts bad ids, if it does.
+    /// Where the operation counts bad ids, or writes its second result, if it has either.
     pub(super) status: Option<&'a wgpu::Buffer>,
     pub(super) output: &'a wgpu::Buffer,
     pub(super) shards: &'a [GpuShard],
@@ -45,7 +45,7 @@ impl Gpu {
         label: &str,
         buffers: &Buffers<'_>,
         steps: &[(&'a Pipeline, Step)],
-    ) -> Result<Tracked, GatherError> {
+    ) -> Result<Tracked, OverBudget> {
         // Slots of the parameter buffer are as far apart as uniform bindings must be.
         let slot = self.limits.min_uniform_buffer_offset_alignment as usize;
         let slot = PARAMS_BYTES.next_multiple_of(slot.max(16));
@@ -64,7 +64,7 @@ impl Gpu {
             }
             let group = self.bind(label, buffers, pipeline, step, (&params, (number * slot) as u64));
             pass.set_bind_group(0, &group, &[]);
-            pass.dispatch_workgroups(step.grid.0, step.grid.1, 1);
+            pass.dispatch_workgroups(step.grid.0, step.grid.1, step.grid.2);
         }
         drop(pass);
         Ok(params)
@@ -116,10 +116,10 @@ impl Gpu {
     }
 
     /// The grid for at least so many threads, and the threads in a row of it.
-    pub(super) fn grid(&self, threads: u64) -> ((u32, u32), u32) {
+    pub(super) fn grid(&self, threads: u64) -> ((u32, u32, u32), u32) {
         let groups = threads.div_ceil(u64::from(WORKGROUP));
         let width = groups.min(u64::from(self.limits.max_compute_workgroups_per_dimension));
-        ((narrow(width), narrow(groups.div_ceil(width))), narrow(width) * WORKGROUP)
+        ((narrow(width), narrow(groups.div_ceil(width)), 1), narrow(width) * WORKGROUP)
     }
 }
 
@@ -142,7 +142,8 @@ pub(super) fn bound(shards: &[GpuShard]) -> Bound {
     }
 }
 
-fn pass_params(shards: &[GpuShard]) -> Params {
+/// The part of the parameters that says which rows are bound.
+pub(super) fn pass_params(shards: &[GpuShard]) -> Params {
     let mut params = Params::zeroed();
     params.pass_first = shards[0].params.first_row;
     params.pass_rows = shards.iter().map(|shard| shard.rows).sum();

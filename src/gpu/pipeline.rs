@@ -10,7 +10,10 @@ use super::{
     compose::{Bound, Op, Sink, compose, table_constants},
     params::Params,
 };
-use crate::{op::STRETCH, scheme::TableSpec};
+use crate::{
+    op::{MOST_TURNS, STRETCH, longest_span},
+    scheme::TableSpec,
+};
 
 /// Threads of a workgroup.
 pub(crate) const WORKGROUP: u32 = 64;
@@ -25,11 +28,6 @@ pub enum Granularity {
     Coarse,
 }
 
-/// Mesa's llvmpipe leaves loops after so many turns, counted over all loops of a thread, without a word.
-const MOST_TURNS: u32 = 65_535;
-/// The most groups of 16 columns that a thread takes.
-const LONGEST_SPAN: u32 = 256;
-
 impl Granularity {
     /// The choice for a type of device: coarse for software adapters, fine for all others.
     pub(crate) fn for_device(device: wgpu::DeviceType) -> Self {
@@ -38,17 +36,9 @@ impl Granularity {
 
     /// Groups of 16 columns a thread, for rows of a table.
     pub(crate) fn span(self, spec: &TableSpec) -> u32 {
-        let dim = spec.shape().dim();
         match self {
             Self::Fine => 1,
-            // Half of the turns are left to the operation's own loops.
-            Self::Coarse => {
-                let codec = spec.scheme().codec();
-                // Eight rows at a time take the turns of eight decoders.
-                let turns = codec.turns(dim) * if codec.shader().eights { 8 } else { 1 };
-                let longest = (MOST_TURNS / 2 / turns).clamp(1, LONGEST_SPAN);
-                dim.div_ceil(16).min(longest)
-            }
+            Self::Coarse => longest_span(spec),
         }
     }
 
@@ -130,11 +120,15 @@ impl Gpu {
         constants.push(("WORKGROUP", f64::from(WORKGROUP)));
         let span = match key.op {
             Op::Bag { .. } => self.granularity.bag_span(spec),
+            // The order of its sums does not depend on the grain.
+            Op::Score { .. } => longest_span(spec),
             _ => self.granularity.span(spec),
         };
         constants.push(("SPAN", f64::from(span)));
-        constants.push(("ID_WORDS", f64::from(key.id_words)));
-        constants.push(("WRAP", f64::from(u8::from(key.wrap))));
+        if key.op.index().is_some() {
+            constants.push(("ID_WORDS", f64::from(key.id_words)));
+            constants.push(("WRAP", f64::from(u8::from(key.wrap))));
+        }
         constants.extend(key.op.constants());
         let pipeline = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label: Some(&label),

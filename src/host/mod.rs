@@ -7,6 +7,7 @@
 mod bag;
 mod gather;
 mod memory;
+mod score;
 mod table;
 
 pub(crate) use table::HostTable;

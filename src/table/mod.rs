@@ -9,12 +9,15 @@ mod gather;
 mod report;
 mod resident;
 mod rows;
+mod score;
+mod sums;
 
 pub use encode::{Encoder, Progress};
 pub use encoded::EncodedTable;
 pub use report::EncodeReport;
 pub use resident::Table;
 pub use rows::{GatherStatus, OutputBuffer, RowBuffer, Rows};
+pub use score::{Scores, TopK, TopKOptions};
 
 #[cfg(test)]
 mod tests;

@@ -3,8 +3,8 @@
 use std::{sync::mpsc, thread, time::Duration};
 
 use gatherum::{
-    DeviceError, Engine, EngineError, GatherError, IdBuffer, IdPolicy, IdType, OutputBuffer, OutputDtype, Scheme,
-    Table, TableError, wgpu,
+    DeviceError, Engine, EngineError, GatherError, IdBuffer, IdPolicy, IdType, Metric, OutputBuffer, OutputDtype,
+    Scheme, ScoreError, Table, TableError, wgpu,
 };
 
 use crate::{
@@ -22,6 +22,7 @@ pub(crate) const CASES: &[Case] = &[
         stamp: Stamp::Devices(|backend| in_flight(backend, buffer)),
     },
     Case { name: "a18_recorded", operation: "gather", stamp: Stamp::Devices(|backend| in_flight(backend, recorded)) },
+    Case { name: "a18_score", operation: "score", stamp: Stamp::Devices(|backend| in_flight(backend, score)) },
     Case { name: "a18_load", operation: "load", stamp: Stamp::Devices(|backend| in_flight(backend, load)) },
     Case { name: "a18_idle", operation: "engine", stamp: Stamp::Devices(a18_idle) },
 ];
@@ -76,6 +77,15 @@ fn gather(work: &Work) -> Result<(), DeviceError> {
     let rows = work.table.gather_blocking(work.ids(), IdPolicy::Error).map_err(device_error)?;
     work.fixture.compare(0, &rows.values[..128]).expect("the row");
     Ok(())
+}
+
+fn score(work: &Work) -> Result<(), DeviceError> {
+    let queries = crate::fixture::values(500 * 128, 19);
+    match work.table.score_blocking(&queries, Metric::Cosine, ..) {
+        Ok(_) => Ok(()),
+        Err(ScoreError::Device(error)) => Err(error),
+        Err(error) => panic!("{error}"),
+    }
 }
 
 fn buffer(work: &Work) -> Result<(), DeviceError> {

@@ -28,6 +28,7 @@ mod ledger;
 mod lookup;
 mod loss;
 mod random;
+mod scores;
 mod shapes;
 mod values;
 
@@ -42,6 +43,7 @@ const CASES: &[&[Case]] = &[
     shapes::CASES,
     large::CASES,
     values::CASES,
+    scores::CASES,
     bits::CASES,
     bags::CASES,
     ledger::CASES,

@@ -1,22 +1,22 @@
-//! The nearest rows by cosine: every row is compared, in f64.
+//! The nearest rows by cosine, as f64 has it.
 //!
 //! ```text
-//! for each block of rows, decoded by the engine:
-//!     for each task of the block, on all cores:
-//!         for each row: cosine with each query; the best k are kept
-//!     the tasks' best are merged
+//! scores = the table's, in f32, on its backend
+//! for each row whose score is not clearly behind that of the k-th, or is 0:
+//!     cosine in f64, of the row as it is decoded
 //! ```
-//! Memory is the table as it is stored and one block. Rows of zeros have no direction and are left out.
+//! A score is within `slack` of the cosine. `k` rows reach the `k`-th score, so `k` cosines reach it less `slack`, and what is
+//! among the nearest has a score of at least that less another `slack`. A score of 0 may stand for rows that f32 cannot
+//! square, so all of these are looked at. Rows of zeros have no direction and are left out.
 
 use std::cmp::Ordering;
 
-use gatherum::{GatherError, IdPolicy, Table};
-use rayon::prelude::*;
+use gatherum::{IdPolicy, Metric, Table};
 
-/// f32 values of a block: 4 MiB of them.
+use crate::failure::Outcome;
+
+/// f32 values of rows that are looked at at a time: 4 MiB of them.
 const BLOCK_VALUES: usize = 1 << 20;
-/// f32 values of a task.
-const TASK_VALUES: usize = 1 << 14;
 
 /// What is looked for.
 #[derive(Clone, Debug)]
@@ -59,91 +59,46 @@ fn dot(one: &[f32], other: &[f32]) -> f64 {
     lanes.iter().sum::<f64>() + rest
 }
 
-/// The best `k` of those seen.
-#[derive(Clone, Debug)]
-struct Best {
-    k: usize,
-    kept: Vec<Neighbor>,
-    /// Whatever comes after it is not among the best.
-    worst: Option<Neighbor>,
+/// The `k` nearest rows of each query, the nearest first, ties by the lower id.
+pub(crate) fn nearest(table: &Table, queries: &[Query], k: usize) -> Outcome<Vec<Vec<Neighbor>>> {
+    queries.iter().map(|query| nearest_to(table, query, k)).collect()
 }
 
-impl Best {
-    fn new(k: usize) -> Self {
-        Self { k, kept: Vec::new(), worst: None }
+fn nearest_to(table: &Table, query: &Query, k: usize) -> Outcome<Vec<Neighbor>> {
+    let mut found = Vec::new();
+    if k == 0 || cosine(&query.vector, &query.vector).is_none() {
+        return Ok(found);
     }
-
-    fn push(&mut self, one: Neighbor) {
-        if self.k == 0 || self.worst.is_some_and(|worst| worst.order(&one) == Ordering::Less) {
-            return;
-        }
-        self.kept.push(one);
-        if self.kept.len() >= self.k.saturating_mul(2) {
-            self.cut();
-        }
+    let scores = table.score_blocking(&query.vector, Metric::Cosine, ..)?.values;
+    // The row that is left out may be one of the nearest.
+    let most = k.saturating_add(usize::from(query.leave_out.is_some()));
+    let least = least_score(&scores, most, query.vector.len());
+    let near = (0..)
+        .zip(&scores)
+        .filter(|(id, score)| (**score == 0.0 || f64::from(**score) >= least) && Some(*id) != query.leave_out);
+    let ids: Vec<u32> = near.map(|(id, _)| id).collect();
+    for ids in ids.chunks((BLOCK_VALUES / query.vector.len()).max(1)) {
+        let rows = table.gather_blocking(ids, IdPolicy::Error)?;
+        let cosines = ids.iter().zip(&rows).map(|(id, row)| Some((*id, cosine(&query.vector, row)?)));
+        found.extend(cosines.flatten().map(|(id, cosine)| Neighbor { id, cosine }));
     }
-
-    fn cut(&mut self) {
-        if self.kept.len() > self.k {
-            let (_, worst, _) = self.kept.select_nth_unstable_by(self.k - 1, Neighbor::order);
-            self.worst = Some(*worst);
-            self.kept.truncate(self.k);
-        }
-    }
-
-    fn finish(mut self) -> Vec<Neighbor> {
-        self.cut();
-        self.kept.sort_unstable_by(Neighbor::order);
-        self.kept
-    }
+    found.sort_unstable_by(Neighbor::order);
+    found.truncate(k);
+    Ok(found)
 }
 
-/// The `k` nearest rows of each query, the nearest first, ties by the lower id. `progress` gets the rows compared so far.
-pub(crate) fn nearest(
-    table: &Table,
-    queries: &[Query],
-    k: usize,
-    mut progress: impl FnMut(u32),
-) -> Result<Vec<Vec<Neighbor>>, GatherError> {
-    let (rows, dim) = (table.spec().shape().rows(), table.spec().shape().dim() as usize);
-    let k = k.min(rows as usize);
-    let mut best = vec![Best::new(k); queries.len()];
-    let block = (BLOCK_VALUES / dim).max(1);
-    let mut values = Vec::new();
-    for first in (0..rows).step_by(block) {
-        let ids: Vec<u32> = (first..rows).take(block).collect();
-        values.resize(ids.len() * dim, 0f32);
-        table.gather_into_blocking(&ids, IdPolicy::Error, &mut values)?;
-        let task = (TASK_VALUES / dim).max(1);
-        let found: Vec<Vec<Best>> = values
-            .par_chunks(task * dim)
-            .zip(ids.par_chunks(task))
-            .map(|(values, ids)| compare(queries, k, ids, values))
-            .collect();
-        for found in found {
-            for (best, found) in best.iter_mut().zip(found) {
-                found.kept.into_iter().for_each(|one| best.push(one));
-            }
-        }
-        progress(first + u32::try_from(ids.len()).unwrap_or(u32::MAX));
+/// What the score of a row must reach that may be among the `most` nearest.
+fn least_score(scores: &[f32], most: usize, dim: usize) -> f64 {
+    let mut known: Vec<f32> = scores.iter().copied().filter(|score| *score != 0.0).collect();
+    if known.len() <= most {
+        return f64::NEG_INFINITY;
     }
-    Ok(best.into_iter().map(Best::finish).collect())
-}
-
-/// The best of some rows, `values: [ids.len(), dim]`, for each query.
-fn compare(queries: &[Query], k: usize, ids: &[u32], values: &[f32]) -> Vec<Best> {
-    let dim = values.len() / ids.len().max(1);
-    let mut best = vec![Best::new(k); queries.len()];
-    for (id, row) in ids.iter().zip(values.chunks_exact(dim.max(1))) {
-        for (query, best) in queries.iter().zip(&mut best) {
-            if query.leave_out != Some(*id)
-                && let Some(cosine) = cosine(&query.vector, row)
-            {
-                best.push(Neighbor { id: *id, cosine });
-            }
-        }
-    }
-    best
+    let (_, last, _) = known.select_nth_unstable_by(most - 1, |one, other| other.total_cmp(one));
+    // `Table::score` states `1.01 (n / 16 + 6) 2^-24` of a sum, once for the dot product and half for the root of
+    // the square; the score is rounded once: under `(n / 8 + 12) 2^-24` in all.
+    #[expect(clippy::cast_precision_loss, reason = "a row has few columns")]
+    let slack = (dim as f64 / 8.0 + 12.0) / f64::from(1 << 24);
+    f64::from(*last) - 2.0 * slack
 }
 
 #[cfg(test)]
@@ -160,7 +115,7 @@ mod tests {
     fn ties_go_to_the_lower_id_and_zeros_are_left_out() {
         let table = table(&[1.0, 0.0, 2.0, 0.0, 0.0, 0.0, 0.0, 1.0, -1.0, 0.0, 3.0, 0.0], 2);
         let query = Query { vector: vec![1.0, 0.0], leave_out: Some(0) };
-        let found = nearest(&table, &[query], 100, |_| {}).unwrap();
+        let found = nearest(&table, &[query], 100).unwrap();
         let ids: Vec<u32> = found[0].iter().map(|neighbor| neighbor.id).collect();
         assert_eq!(ids, [1, 5, 3, 4]);
         assert!((found[0][3].cosine + 1.0).abs() < 1e-15);
@@ -178,9 +133,24 @@ mod tests {
             .collect();
         all.sort_by(Neighbor::order);
         for k in [0, 1, 7, 1000, 30_000] {
-            let found = nearest(&table, &[Query { vector: vector.clone(), leave_out: None }], k, |_| {}).unwrap();
+            let found = nearest(&table, &[Query { vector: vector.clone(), leave_out: None }], k).unwrap();
             assert_eq!(found[0], all[..k.min(all.len())], "k = {k}");
         }
+    }
+
+    #[test]
+    fn what_f32_cannot_tell_apart_is_in_the_order_of_f64() {
+        // The cosines fall by less than f32 shows, and one row is too large for it to square.
+        let rows: Vec<f32> = (0..2_000).flat_map(|row| [1.0, (2_000 - row) as f32 * 1e-7]).chain([0.0, 3e38]).collect();
+        let table = table(&rows, 2);
+        let vector = vec![1.0, 1.0];
+        let found = nearest(&table, &[Query { vector: vector.clone(), leave_out: Some(3) }], 1_500).unwrap();
+        let ids: Vec<u32> = found[0].iter().map(|neighbor| neighbor.id).collect();
+        assert_eq!(ids, (0..1_501).filter(|id| *id != 3).collect::<Vec<u32>>());
+        let found = nearest(&table, &[Query { vector: vec![0.0, 1.0], leave_out: None }], 1).unwrap();
+        assert_eq!(found[0][0].id, 2_000);
+        let found = nearest(&table, &[Query { vector: vec![0.0, 0.0], leave_out: None }], 1).unwrap();
+        assert_eq!(found[0], []);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::{
 };
 
 use gatherum::{
-    DeviceError, EncodeError, EngineError, GatherError, OverBudget, SourceError, TableError, io::FileError,
+    DeviceError, EncodeError, EngineError, GatherError, OverBudget, ScoreError, SourceError, TableError, io::FileError,
 };
 
 pub(crate) type Outcome<T = ()> = Result<T, Failure>;
@@ -210,6 +210,16 @@ impl From<GatherError> for Failure {
             }
             GatherError::OverBudget(error) => error.into(),
             GatherError::Device(error) => error.into(),
+            error => Self::new(Exit::Memory, error.to_string(), "ask for fewer rows at a time"),
+        }
+    }
+}
+
+impl From<ScoreError> for Failure {
+    fn from(error: ScoreError) -> Self {
+        match error {
+            ScoreError::OverBudget(error) => error.into(),
+            ScoreError::Device(error) => error.into(),
             error => Self::new(Exit::Memory, error.to_string(), "ask for fewer rows at a time"),
         }
     }

@@ -133,6 +133,24 @@ pub(crate) fn parse_scheme(text: &str) -> Outcome<Scheme> {
     })
 }
 
+/// All variants of all schemes, or those that are asked for.
+pub(crate) fn parse_schemes(asked: &[String]) -> Outcome<Vec<Scheme>> {
+    let all: Vec<&str> = if asked.is_empty() {
+        Scheme::all().iter().flat_map(|info| info.variants).copied().collect()
+    } else {
+        asked.iter().map(String::as_str).collect()
+    };
+    all.into_iter().map(parse_scheme).collect()
+}
+
+/// Reads a file that is all text.
+pub(crate) fn read_text(path: &Path) -> Outcome<String> {
+    std::fs::read_to_string(path).map_err(|error| {
+        let next = "check the path, and that it is a text file";
+        Failure::new(Exit::Input, format!("{}: cannot be read: {error}", path.display()), next)
+    })
+}
+
 /// Opens a file of rows; text files are read once for that.
 pub(crate) fn open_rows(path: &Path, options: &OpenOptions) -> Outcome<Input> {
     let spinner = output::spinner(format!("reading {}", path.display()));

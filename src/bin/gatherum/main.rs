@@ -6,7 +6,9 @@ mod adapters;
 mod backend;
 mod compress;
 mod cosine;
+mod data;
 mod demo;
+mod evaluate;
 mod failure;
 mod input;
 mod inspect;
@@ -54,6 +56,8 @@ enum Command {
     Neighbors(neighbors::Args),
     /// Compress a table by every scheme and compare sizes, errors and speed on every backend
     Demo(demo::Args),
+    /// Compress a table by every scheme and measure how much of its meaning is kept
+    Evaluate(evaluate::Args),
 }
 
 fn main() -> ExitCode {
@@ -76,6 +80,7 @@ fn run(cli: &Cli) -> Outcome {
         Command::Lookup(args) => lookup::run(args, &cli.backend, &mut out),
         Command::Neighbors(args) => neighbors::run(args, &cli.backend, &mut out),
         Command::Demo(args) => demo::run(args, &cli.backend, &mut out),
+        Command::Evaluate(args) => evaluate::run(args, &cli.backend, &mut out),
     }?;
     out.flush().map_err(Failure::from)
 }

@@ -37,8 +37,9 @@ pub(crate) struct Args {
 }
 
 const AFTER: &str = "\
-Every row is decoded and compared, in f64; of equal cosines the lower id comes first. The row that is asked for is left
-out, and so are rows of zeros, which have no direction.";
+Every row is decoded and compared where the table is, and the nearest once more in f64, so that their order is that of f64; of
+equal cosines the lower id comes first. The row that is asked for is left out, and so are rows of zeros, which have no
+direction.";
 
 pub(crate) fn run(args: &Args, backend: &BackendArgs, out: &mut dyn Write) -> Outcome {
     let loaded = args.table.load(&backend.engine()?)?;
@@ -53,11 +54,8 @@ pub(crate) fn run(args: &Args, backend: &BackendArgs, out: &mut dyn Write) -> Ou
         let what = format!("{}: row {row} has no direction: it is all zeros", args.table.table.display());
         return Err(Failure::new(Exit::Other, what, "ask for another row"));
     }
-    let bar = output::progress("comparing", loaded.rows().into());
     let query = Query { vector, leave_out: Some(row) };
-    let found = cosine::nearest(&loaded.table, &[query], args.k, |done| bar.set_position(done.into()))
-        .map_err(Failure::from)?;
-    bar.finish_and_clear();
+    let found = cosine::nearest(&loaded.table, &[query], args.k)?;
     let neighbors = found.into_iter().next().unwrap_or_default();
     write(args, &loaded, row, &neighbors, out)
 }

@@ -1,10 +1,14 @@
 //! Word similarity: how well the cosines of a table rank pairs of words as people did.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, path::Path};
 
 use gatherum::{GatherError, IdPolicy, Table, io::Vocabulary};
 
-use crate::cosine::cosine;
+use crate::{
+    cosine::cosine,
+    failure::{Exit, Failure, Outcome},
+    input::read_text,
+};
 
 /// WordSim-353, Finkelstein et al. 2002, CC BY 4.0.
 const WORDSIM_353: &str = include_str!("../../../data/wordsim353.tsv");
@@ -12,6 +16,7 @@ const WORDSIM_353: &str = include_str!("../../../data/wordsim353.tsv");
 /// Pairs of words with the similarity that people gave them.
 #[derive(Debug)]
 pub(crate) struct Pairs {
+    pub(crate) name: String,
     pairs: Vec<(String, String, f64)>,
 }
 
@@ -25,17 +30,33 @@ pub(crate) struct Found {
 
 impl Pairs {
     pub(crate) fn wordsim_353() -> Self {
-        Self::parse(WORDSIM_353)
+        Self::parse("WordSim-353", WORDSIM_353)
     }
 
-    /// Lines of word, word, number, with tabs between; others are comments.
-    fn parse(text: &str) -> Self {
-        let pair = |line: &str| {
-            let mut fields = line.split('\t');
+    /// Those of a file, which must have some.
+    pub(crate) fn read(path: &Path) -> Outcome<Self> {
+        let name = path.file_stem().map_or_else(|| "pairs".into(), |stem| stem.to_string_lossy());
+        let pairs = Self::parse(&name, &read_text(path)?);
+        if pairs.len() < 2 {
+            let what = format!("{}: no pairs are in it, or one only", path.display());
+            let next = "give lines of a word, a word and a number, with tabs or spaces between";
+            return Err(Failure::new(Exit::Input, what, next));
+        }
+        Ok(pairs)
+    }
+
+    /// Lines of word, word, number, with tabs between, or else white space; others are comments.
+    fn parse(name: &str, text: &str) -> Self {
+        fn pair<'a>(mut fields: impl Iterator<Item = &'a str>) -> Option<(String, String, f64)> {
             let (one, other, score) = (fields.next()?, fields.next()?, fields.next()?);
-            Some((one.to_owned(), other.to_owned(), score.trim().parse().ok()?))
-        };
-        Self { pairs: text.lines().filter_map(pair).collect() }
+            let score: f64 = score.trim().parse().ok().filter(|score: &f64| score.is_finite())?;
+            Some((one.to_owned(), other.to_owned(), score))
+        }
+        let pairs = text.lines().filter_map(|line| match line.contains('\t') {
+            true => pair(line.split('\t')),
+            false => pair(line.split_whitespace()),
+        });
+        Self { name: name.to_owned(), pairs: pairs.collect() }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -44,12 +65,17 @@ impl Pairs {
 
     /// Looks the words up, as they are written and else in lower case.
     pub(crate) fn find(&self, words: &Vocabulary) -> Found {
-        let find = |word: &str| words.find(word).or_else(|| words.find(word.to_lowercase()));
+        let find = |word: &str| find_word(words, word);
         let rows = self.pairs.iter().filter_map(|(one, other, score)| Some((find(one)?, find(other)?, *score)));
         let rows: Vec<(u32, u32, f64)> = rows.collect();
         let ids = rows.iter().map(|row| row.0).chain(rows.iter().map(|row| row.1)).collect();
         Found { ids, scores: rows.iter().map(|row| row.2).collect() }
     }
+}
+
+/// The row of a word as it is written, and else in lower case.
+pub(crate) fn find_word(words: &Vocabulary, word: &str) -> Option<u32> {
+    words.find(word).or_else(|| words.find(word.to_lowercase()))
 }
 
 impl Found {
@@ -108,6 +134,13 @@ mod tests {
     #[test]
     fn the_shipped_pairs_are_all_read() {
         assert_eq!(Pairs::wordsim_353().len(), 353);
+    }
+
+    #[test]
+    fn pairs_have_tabs_or_spaces_between() {
+        let text = "# a comment\nword1 word2 score\ntiger cat 7.35\nnew york\tcity\t8\textra\nnan nan nan\n";
+        let pairs = Pairs::parse("p", text).pairs;
+        assert_eq!(pairs, [("tiger".into(), "cat".into(), 7.35), ("new york".into(), "city".into(), 8.0)]);
     }
 
     #[test]

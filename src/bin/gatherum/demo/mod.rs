@@ -1,6 +1,5 @@
 //! `demo`: a real table by every scheme, on every backend.
 
-mod data;
 mod measure;
 mod report;
 
@@ -11,12 +10,12 @@ use gatherum::{EncodedTable, Engine, IdPolicy, Scheme, Table};
 use crate::{
     backend::BackendArgs,
     cosine::{self, Neighbor, Query},
-    failure::{Exit, Failure, Outcome},
+    data::Data,
+    failure::Outcome,
     input::{self, ChoiceArgs},
     output,
     wordsim::Pairs,
 };
-use data::Data;
 use measure::{Backends, Measured, OnBackend};
 
 #[derive(Debug, clap::Args)]
@@ -55,12 +54,8 @@ table came out the same on all backends. Without --backend, all are tried: the h
 The built-in table is the first 10,000 words of GloVe (PDDL 1.0); WordSim-353 is CC BY 4.0.";
 
 pub(crate) fn run(args: &Args, backend: &BackendArgs, out: &mut dyn Write) -> Outcome {
-    let schemes = schemes(args)?;
-    let data = Data::open(args)?;
-    if data.shape().rows() == 0 {
-        let what = format!("{}: a table of 0 rows has nothing to show", data.name());
-        return Err(Failure::new(Exit::Input, what, "give a table with rows"));
-    }
+    let schemes = input::parse_schemes(&args.scheme)?;
+    let data = Data::open(args.table.as_deref(), &args.choice)?;
     let mut backends = Backends::find(backend)?;
     let pairs = Pairs::wordsim_353();
     let found = data.words().map(|words| pairs.find(words)).filter(|found| found.len() > 1);
@@ -89,16 +84,6 @@ pub(crate) fn run(args: &Args, backend: &BackendArgs, out: &mut dyn Write) -> Ou
     if args.json { output::write_json(out, &report.json()) } else { report.write(out) }
 }
 
-/// All variants of all schemes, or those that are asked for.
-fn schemes(args: &Args) -> Outcome<Vec<Scheme>> {
-    let all: Vec<&str> = if args.scheme.is_empty() {
-        Scheme::all().iter().flat_map(|info| info.variants).copied().collect()
-    } else {
-        args.scheme.iter().map(String::as_str).collect()
-    };
-    all.into_iter().map(input::parse_scheme).collect()
-}
-
 /// The nearest rows of some words, in the smallest of the tables.
 struct Neighbors {
     scheme: Scheme,
@@ -121,7 +106,7 @@ fn neighbors(args: &Args, data: &Data, engine: &Engine, measured: &[Measured]) -
         .zip(&vectors)
         .map(|(row, vector)| Query { vector: vector.to_vec(), leave_out: Some(*row) })
         .collect();
-    let found = cosine::nearest(&table, &queries, args.k, |_| {})?;
+    let found = cosine::nearest(&table, &queries, args.k)?;
     Ok(Some(Neighbors { scheme, of: rows.into_iter().zip(found).collect() }))
 }
 

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::{
     Neighbors,
-    data::Data,
     measure::{Backends, Measured, OnBackend},
 };
 use crate::{
+    data::Data,
     failure::Outcome,
     output,
     wordsim::{Found, Pairs},

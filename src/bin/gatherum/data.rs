@@ -1,38 +1,42 @@
-//! The rows that the demo works on: those built in, or those of a file.
+//! Rows to compress by one scheme after another: those built in, or those of a file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use gatherum::{
     EncodeReport, EncodedTable, Encoder, RowSource, Scheme, Shape, SliceSource,
     io::{OpenOptions, Vocabulary},
 };
 
-use super::Args;
 use crate::{
-    failure::Outcome,
-    input::{self, about},
+    failure::{Exit, Failure, Outcome},
+    input::{self, ChoiceArgs, about},
 };
 
 /// The first 10,000 rows of GloVe, 100 columns: see data/README.md.
-const ROWS: &[u8] = include_bytes!("../../../../data/glove-100d-10k.npy");
-const WORDS: &str = include_str!("../../../../data/glove-100d-10k.words.txt");
+const ROWS: &[u8] = include_bytes!("../../../data/glove-100d-10k.npy");
+const WORDS: &str = include_str!("../../../data/glove-100d-10k.words.txt");
 const DIM: usize = 100;
 /// Of the `.npy` header before the numbers; a test reads the file by its header.
 const HEADER: usize = 128;
 
 /// A table to compress, again and again.
 #[derive(Debug)]
-pub(super) enum Data {
+pub(crate) enum Data {
     BuiltIn { values: Vec<f32>, shape: Shape, words: Vocabulary },
     File { path: PathBuf, options: OpenOptions, shape: Shape, words: Option<Vocabulary> },
 }
 
 impl Data {
-    pub(super) fn open(args: &Args) -> Outcome<Self> {
-        let options = args.choice.options();
-        let Some(path) = &args.table else { return Self::built_in() };
+    /// Those of `table`, or what is built in. A table of no rows is refused.
+    pub(crate) fn open(table: Option<&Path>, choice: &ChoiceArgs) -> Outcome<Self> {
+        let options = choice.options();
+        let Some(path) = table else { return Self::built_in() };
         let input = input::open_rows(path, &options)?;
-        Ok(Self::File { path: path.clone(), options, shape: input.rows.shape(), words: input.words })
+        if input.rows.shape().rows() == 0 {
+            let what = format!("{}: a table of 0 rows has nothing to show", path.display());
+            return Err(Failure::new(Exit::Input, what, "give a table with rows"));
+        }
+        Ok(Self::File { path: path.to_owned(), options, shape: input.rows.shape(), words: input.words })
     }
 
     fn built_in() -> Outcome<Self> {
@@ -43,27 +47,27 @@ impl Data {
         Ok(Self::BuiltIn { values, shape, words })
     }
 
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         match self {
             Self::BuiltIn { .. } => "GloVe, its first words".to_owned(),
             Self::File { path, .. } => path.display().to_string(),
         }
     }
 
-    pub(super) fn shape(&self) -> Shape {
+    pub(crate) fn shape(&self) -> Shape {
         match self {
             Self::BuiltIn { shape, .. } | Self::File { shape, .. } => *shape,
         }
     }
 
-    pub(super) fn words(&self) -> Option<&Vocabulary> {
+    pub(crate) fn words(&self) -> Option<&Vocabulary> {
         match self {
             Self::BuiltIn { words, .. } => Some(words),
             Self::File { words, .. } => words.as_ref(),
         }
     }
 
-    pub(super) fn encode(&self, scheme: &Scheme) -> Outcome<(EncodedTable, EncodeReport)> {
+    pub(crate) fn encode(&self, scheme: &Scheme) -> Outcome<(EncodedTable, EncodeReport)> {
         match self {
             Self::BuiltIn { values, .. } => Ok(EncodedTable::encode("glove", values, DIM, scheme)?),
             Self::File { path, options, .. } => {

@@ -1,0 +1,150 @@
+//! Sums of rows and queries, from wherever the table is, by chunks.
+
+use std::ops::Range;
+
+use super::{Table, resident::Place};
+use crate::{
+    error::ScoreError,
+    gpu::{Gpu, GpuShard, Pooled, ScoreCall},
+    op::{Panel, Queries, Sums},
+    scheme::{Category, TableSpec},
+};
+
+/// Sums of a chunk on the host: 4 MiB, which the cores find in a cache when they read them.
+const HOST_SUMS: usize = 1 << 20;
+/// Sums of a chunk on a device: 8 MiB.
+const DEVICE_SUMS: usize = 1 << 21;
+
+/// The most queries that are multiplied together: what is decoded of a row serves as many.
+const PANEL: usize = 256;
+/// Every device has grids so deep: a thread for each four queries and span of a row.
+const DEPTH: usize = 65_535;
+
+/// As many as are multiplied together. A row of their sums is within a chunk.
+pub(super) fn panel(queries: &Queries) -> usize {
+    (DEPTH / queries.spans() * 4).clamp(1, PANEL)
+}
+
+impl Table {
+    /// Sums of `rows` and the queries of `panel`, which has at most [`panel`], in ascending order of the rows.
+    pub(super) async fn sums(
+        &self,
+        panel: &Panel<'_>,
+        rows: Range<u32>,
+        mut visit: impl FnMut(&Sums),
+    ) -> Result<(), ScoreError> {
+        let mut sums = Sums::default();
+        match &self.inner.place {
+            Place::Host { table, .. } => {
+                for rows in split(rows, HOST_SUMS / panel.count()) {
+                    table.score(panel, rows, &mut sums);
+                    sums.measure();
+                    visit(&sums);
+                }
+            }
+            Place::Gpu { gpu, shards } => {
+                let device = DeviceSums::new(gpu, &self.inner.spec, panel).await?;
+                let spans = panel.spans();
+                for shard in shards {
+                    let first = shard.params.first_row;
+                    let within = rows.start.max(first)..rows.end.min(first + shard.rows);
+                    for rows in split(within, DEVICE_SUMS / (panel.count() * spans)) {
+                        device.read(shard, rows, &mut sums).await?;
+                        sums.measure();
+                        visit(&sums);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Runs of at most `most` rows.
+fn split(rows: Range<u32>, most: usize) -> impl Iterator<Item = Range<u32>> {
+    let most = u32::try_from(most).unwrap_or(u32::MAX).max(1);
+    rows.clone().step_by(most as usize).map(move |first| first..first.saturating_add(most).min(rows.end))
+}
+
+/// Queries on a device.
+struct DeviceSums<'a> {
+    gpu: &'a Gpu,
+    spec: &'a TableSpec,
+    count: usize,
+    with_squares: bool,
+    spans: usize,
+    queries: Pooled,
+}
+
+impl<'a> DeviceSums<'a> {
+    async fn new(gpu: &'a Gpu, spec: &'a TableSpec, panel: &Panel<'_>) -> Result<Self, ScoreError> {
+        gpu.alive()?;
+        let tiled = ScoreCall::tiled(panel);
+        let bytes: &[u8] = bytemuck::cast_slice(&tiled);
+        let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;
+        let queries = gpu.pooled("score.queries", Category::Staging, usage, bytes.len() as u64).await?;
+        gpu.catch("an upload of queries", bytes.len() as u64, || gpu.queue.write_buffer(&queries, 0, bytes)).await?;
+        let spans = panel.spans();
+        Ok(Self { gpu, spec, count: panel.count(), with_squares: panel.squares(), spans, queries })
+    }
+
+    /// Sums of rows of one shard.
+    async fn read(&self, shard: &GpuShard, rows: Range<u32>, sums: &mut Sums) -> Result<(), ScoreError> {
+        let length = rows.len();
+        let bytes = |values: usize| (values * size_of::<f32>()) as u64;
+        let score_bytes = bytes(self.spans * self.count * length);
+        let square_bytes = if self.with_squares { bytes(self.spans * length) } else { 0 };
+        let gpu = self.gpu;
+        let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC;
+        let scores = gpu.pooled("score.scores", Category::Output, usage, score_bytes).await?;
+        let squares = gpu.pooled("score.squares", Category::Output, usage, square_bytes.max(4)).await?;
+        let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+        let total = score_bytes + square_bytes;
+        let staging = gpu.pooled("score.staging", Category::Staging, usage, total).await?;
+        let call = ScoreCall {
+            spec: self.spec,
+            shard,
+            first_row: rows.start,
+            rows: rows.end - rows.start,
+            queries: &self.queries,
+            count: self.count,
+            with_squares: self.with_squares,
+            squares: &squares,
+            scores: &scores,
+            spans: self.spans,
+        };
+        let record = || {
+            let descriptor = wgpu::CommandEncoderDescriptor { label: Some("score") };
+            let mut encoder = gpu.device.create_command_encoder(&descriptor);
+            let params = gpu.record_score(&mut encoder, &call)?;
+            encoder.copy_buffer_to_buffer(&scores, 0, &staging, 0, score_bytes);
+            if self.with_squares {
+                encoder.copy_buffer_to_buffer(&squares, 0, &staging, score_bytes, square_bytes);
+            }
+            Ok::<_, ScoreError>((encoder, params))
+        };
+        // The parameters live until the commands have run.
+        let (encoder, _params) = gpu.catch("a score", total, record).await??;
+        (sums.first_row, sums.rows, sums.block) = (rows.start, length, length);
+        let spans = self.spans;
+        let read = |back: &[u8]| {
+            let (scores, squares) = back.split_at(back.len() - if square_bytes > 0 { length * spans * 4 } else { 0 });
+            add_spans(scores, spans, &mut sums.dots);
+            add_spans(squares, spans, &mut sums.squares);
+        };
+        Ok(gpu.submit_and_read(encoder, &staging, total, read).await?)
+    }
+}
+
+/// Adds sums of spans, `[spans, n]`, in order, to `out: [n]`.
+fn add_spans(bytes: &[u8], spans: usize, out: &mut Vec<f32>) {
+    out.clear();
+    let (words, _) = bytes.as_chunks::<4>();
+    let mut parts = words.chunks((words.len() / spans).max(1));
+    out.extend(parts.next().unwrap_or_default().iter().map(|word| f32::from_le_bytes(*word)));
+    for part in parts {
+        for (sum, word) in out.iter_mut().zip(part) {
+            *sum += f32::from_le_bytes(*word);
+        }
+    }
+}
