@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Codec, f16, f32, int8, lowrank, options::Options, packed_int};
+use super::{Codec, bands, f16, f32, int8, lowrank, options::Options, packed_int};
 use crate::error::SchemeError;
 
 /// A scheme as the registry knows it.
@@ -26,17 +26,30 @@ pub(super) enum Build {
     Codec(fn(&mut Options<'_>) -> Made),
     /// One that stands before a codec, with a slash between them.
     Factor(fn(&mut Options<'_>, Arc<dyn Codec>) -> Made),
+    /// One that reads the text behind its colon by itself, as codecs stand in it.
+    Raw(fn(&str) -> Made),
 }
 
 /// A scheme, or what is wrong with its options.
-type Made = Result<Arc<dyn Codec>, SchemeError>;
+pub(super) type Made = Result<Arc<dyn Codec>, SchemeError>;
 
 /// Every scheme, in the order of the documentation.
-pub(super) static SCHEMES: &[SchemeInfo] =
-    &[f32::INFO, f16::INFO, int8::INFO, packed_int::INT4, packed_int::INT3, packed_int::INT2, lowrank::INFO];
+pub(super) static SCHEMES: &[SchemeInfo] = &[
+    f32::INFO,
+    f16::INFO,
+    int8::INFO,
+    packed_int::INT4,
+    packed_int::INT3,
+    packed_int::INT2,
+    lowrank::INFO,
+    bands::INFO,
+];
 
 /// Parses a scheme string: `codec`, or `factor/codec`.
-pub(super) fn parse(text: &str) -> Result<Arc<dyn Codec>, SchemeError> {
+pub(super) fn parse(text: &str) -> Made {
+    if let Some(SchemeInfo { build: Build::Raw(build), name, .. }) = info(text) {
+        return build(text[name.len()..].strip_prefix(':').unwrap_or(&text[name.len()..]));
+    }
     let (text, inner) = match text.split_once('/') {
         Some((text, inner)) => (text, Some(inner)),
         None => (text, None),
@@ -45,7 +58,7 @@ pub(super) fn parse(text: &str) -> Result<Arc<dyn Codec>, SchemeError> {
         Some((name, options)) => (name, Some(options)),
         None => (text, None),
     };
-    let info = SCHEMES.iter().find(|info| info.name == name).ok_or_else(|| SchemeError::Unknown {
+    let info = info(text).ok_or_else(|| SchemeError::Unknown {
         name: name.to_owned(),
         known: SCHEMES.iter().map(|info| info.name).collect::<Vec<_>>().join(", "),
     })?;
@@ -53,9 +66,7 @@ pub(super) fn parse(text: &str) -> Result<Arc<dyn Codec>, SchemeError> {
     let codec = match (info.build, inner) {
         (Build::Codec(build), None) => build(&mut options)?,
         (Build::Factor(build), Some(inner)) => {
-            if let Some(known) =
-                SCHEMES.iter().find(|info| names(inner, info) && matches!(info.build, Build::Factor(_)))
-            {
+            if let Some(known) = self::info(inner).filter(|info| !matches!(info.build, Build::Codec(_))) {
                 return Err(options.error(inner, &format!("stands behind a slash, and `{}` is no codec", known.name)));
             }
             build(&mut options, parse(inner)?)?
@@ -64,14 +75,16 @@ pub(super) fn parse(text: &str) -> Result<Arc<dyn Codec>, SchemeError> {
         (Build::Factor(_), None) => {
             return Err(options.error("/", "is missing: a codec stands behind it, as in `/int8`"));
         }
+        (Build::Raw(_), _) => unreachable!("it has been built"),
     };
     options.finish()?;
     Ok(codec)
 }
 
-/// Whether the text begins with the scheme's name.
-fn names(text: &str, info: &SchemeInfo) -> bool {
-    text.split([':', '/']).next() == Some(info.name)
+/// The scheme whose name the text begins with.
+pub(super) fn info(text: &str) -> Option<&'static SchemeInfo> {
+    let name = text.split([':', '/']).next()?;
+    SCHEMES.iter().find(|info| info.name == name)
 }
 
 #[cfg(test)]

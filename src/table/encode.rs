@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use super::report::Tally;
 use crate::{
     error::EncodeError,
-    scheme::{Codec, Rows, Scheme, TableSpec, simd::fold},
+    scheme::{Band, Codec, Rows, Scheme, TableSpec, simd::fold},
     source::{PartSink, RowSource},
     table::{EncodeReport, EncodedTable},
     units::Shape,
@@ -101,43 +101,48 @@ impl<'a> Encoder<'a> {
         self = self.fit(source)?;
         let shape = source.shape();
         let spec = self.scheme.spec(shape)?;
-        let shared: Vec<Vec<u8>> =
-            (0..spec.parts().len())
-                .map(|number| {
-                    if spec.parts()[number].is_shared() {
-                        spec.scheme().codec().shared_part(number)
-                    } else {
-                        Vec::new()
-                    }
-                })
-                .collect();
-        for (number, bytes) in shared.iter().enumerate().filter(|(number, _)| spec.parts()[*number].is_shared()) {
-            sink.write_part(number, 0, bytes)?;
-        }
         let dim = shape.dim() as usize;
         let block_rows = (BLOCK_VALUES / dim).max(1).min(shape.rows().max(1) as usize);
         let mut values = vec![0f32; block_rows * dim];
-        let mut parts: Vec<Vec<u8>> = row_widths(&spec).map(|width| vec![0; block_rows * width]).collect();
         let mut tally = Tally::default();
-        let mut first = 0;
-        while first < shape.rows() {
-            let rows = (shape.rows() - first).min(u32::try_from(block_rows).unwrap_or(u32::MAX));
-            let values = &mut values[..rows as usize * dim];
-            source.read_rows(first, values)?;
-            tally = tally.merge(encode_block(&spec, &shared, first, values, &mut parts)?);
-            for (number, (part, width)) in parts.iter().zip(row_widths(&spec)).enumerate() {
-                if spec.parts()[number].is_shared() {
-                    continue;
+        for band in spec.bands() {
+            let shared = write_shared(&band, sink)?;
+            let mut parts: Vec<Vec<u8>> = row_widths(&band.spec).map(|width| vec![0; block_rows * width]).collect();
+            let band_rows = band.spec.shape().rows();
+            for done in (0..band_rows).step_by(block_rows) {
+                let rows = (band_rows - done).min(u32::try_from(block_rows).unwrap_or(u32::MAX));
+                let values = &mut values[..rows as usize * dim];
+                let first = band.first_row + done;
+                source.read_rows(first, values)?;
+                tally = tally.merge(encode_block(&band.spec, &shared, first, values, &mut parts)?);
+                for (number, (part, width)) in parts.iter().zip(row_widths(&band.spec)).enumerate() {
+                    // Of a part that all rows share, rows have nothing.
+                    if width > 0 {
+                        let bytes = &part[..rows as usize * width];
+                        sink.write_part(band.parts.start + number, u64::from(done) * width as u64, bytes)?;
+                    }
                 }
-                sink.write_part(number, u64::from(first) * width as u64, &part[..rows as usize * width])?;
-            }
-            first += rows;
-            if let Some(progress) = &mut self.progress {
-                progress(Progress { done: first, rows: shape.rows() });
+                if let Some(progress) = &mut self.progress {
+                    progress(Progress { done: first + rows, rows: shape.rows() });
+                }
             }
         }
         Ok(tally.report(spec))
     }
+}
+
+/// Writes the parts that all rows of a band share, and gives their bytes; no bytes for the other parts.
+fn write_shared(band: &Band, sink: &mut dyn PartSink) -> Result<Vec<Vec<u8>>, EncodeError> {
+    let mut shared = Vec::new();
+    for (number, part) in band.spec.parts().iter().enumerate() {
+        let mut bytes = Vec::new();
+        if part.is_shared() {
+            bytes = band.spec.scheme().codec().shared_part(number);
+            sink.write_part(band.parts.start + number, 0, &bytes)?;
+        }
+        shared.push(bytes);
+    }
+    Ok(shared)
 }
 
 /// Bytes of a row in each part.

@@ -1,5 +1,7 @@
 //! Tables for tests, what is in them by the reference, and large tables made of small ones.
 
+use std::ops::Range;
+
 use gatherum::{EncodedTable, Part, Scheme, Shape, SourceError, TableSource, TableSpec};
 
 /// A number that looks random and depends on `seed` alone (splitmix64).
@@ -101,19 +103,24 @@ pub(crate) struct Repeated<'a> {
     name: String,
     base: &'a EncodedTable,
     spec: TableSpec,
+    /// Rows and parts of the bands, and of those of the small table.
+    bands: Vec<(Range<u32>, Range<usize>)>,
+    base_bands: Vec<(Range<u32>, Range<usize>)>,
 }
 
 impl<'a> Repeated<'a> {
     pub(crate) fn new(name: &str, base: &'a EncodedTable, rows: u64) -> Self {
         let shape = Shape::new(rows, u64::from(base.spec().shape().dim())).expect("a shape");
         let spec = base.spec().scheme().spec(shape).expect("the base has such rows");
-        Self { name: name.to_owned(), base, spec }
+        let [bands, base_bands] = [&spec, base.spec()].map(gatherum::testing::bands);
+        Self { name: name.to_owned(), base, spec, bands, base_bands }
     }
 
-    /// The row of the small table that `row` repeats.
+    /// The row of the small table that `row` repeats: one of the same band.
     pub(crate) fn base_row(&self, row: u32) -> u32 {
-        let rows = u64::from(self.base.spec().shape().rows());
-        u32::try_from(hash(u64::from(row)) % rows).expect("a row number")
+        let number = self.bands.iter().position(|(rows, _)| rows.contains(&row)).expect("a row of the table");
+        let base = &self.base_bands[number].0;
+        base.start + u32::try_from(hash(u64::from(row)) % u64::from(base.end - base.start)).expect("a row number")
     }
 }
 
@@ -134,13 +141,16 @@ impl TableSource for Repeated<'_> {
             out.copy_from_slice(&stored[start..][..out.len()]);
             return Ok(());
         }
+        let number = self.bands.iter().position(|(_, parts)| parts.contains(&part)).expect("a part of a band");
+        let (first, base_first) = (self.bands[number].0.start, self.base_bands[number].0.start);
         let mut at = usize::try_from(offset).expect("a 64-bit machine");
         let mut out = out;
         while !out.is_empty() {
-            let (row, skip) = (u32::try_from(at / width).expect("a row number"), at % width);
+            let (row, skip) = (first + u32::try_from(at / width).expect("a row number"), at % width);
             let length = (width - skip).min(out.len());
             let (head, rest) = out.split_at_mut(length);
-            head.copy_from_slice(&stored[self.base_row(row) as usize * width + skip..][..length]);
+            let base = (self.base_row(row) - base_first) as usize;
+            head.copy_from_slice(&stored[base * width + skip..][..length]);
             (out, at) = (rest, at + length);
         }
         Ok(())
