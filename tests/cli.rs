@@ -159,10 +159,10 @@ fn the_demo_measures_every_scheme_on_a_table_of_ones_own() {
         (0..5).map(|row| std::array::from_fn(|column| ((row * 8 + column) as f32).sin())).collect();
     sandbox.write_glove("in.txt", &words, &values);
     let shown = json(&sandbox.ok(&["demo", "--table", "in.txt", "--json"]));
-    let variants: Vec<&str> = gatherum::Scheme::all().iter().flat_map(|info| info.variants).copied().collect();
+    let examples: Vec<&str> = gatherum::Scheme::all().iter().flat_map(|info| info.examples).copied().collect();
     let schemes: Vec<_> =
         shown["schemes"].as_array().unwrap().iter().map(|one| one["scheme"].as_str().unwrap()).collect();
-    assert_eq!(schemes, variants);
+    assert_eq!(schemes, examples);
     assert_eq!(shown["wordsim"]["pairs"], 353);
     assert!(shown["wordsim"]["used"].as_u64().unwrap() >= 2, "tiger and cat, computer and keyboard, tiger and tiger");
     assert_eq!(

@@ -26,6 +26,7 @@ pub(super) const INFO: SchemeInfo = SchemeInfo {
     name: "bands",
     summary: "ranges of rows, each by a codec of its own",
     options: "S=CODEC for each band but the last, S the share of rows at which it ends, then rest=CODEC",
+    examples: &["bands:0.02=int8,0.15=int4:affine,rest=int2:affine"],
     variants: &["bands:0.1=int8,0.5=int4:affine,rest=int2:affine,scales=f32"],
     build: Build::Raw(build),
 };

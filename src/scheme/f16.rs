@@ -24,6 +24,7 @@ pub(super) const INFO: SchemeInfo = SchemeInfo {
     name: "f16",
     summary: "half precision, rounded to nearest",
     options: "",
+    examples: &["f16"],
     variants: &["f16"],
     build: Build::Codec(|_| Ok(Arc::new(F16))),
 };

@@ -21,6 +21,7 @@ pub(super) const INFO: SchemeInfo = SchemeInfo {
     name: "f32",
     summary: "values as they are",
     options: "",
+    examples: &["f32"],
     variants: &["f32"],
     build: Build::Codec(|_| Ok(Arc::new(F32))),
 };

@@ -44,6 +44,7 @@ pub(super) const INFO: SchemeInfo = SchemeInfo {
     name: "int8",
     summary: "a signed byte a value, a scale a row or group",
     options: "affine, group=N",
+    examples: &["int8", "int8:affine"],
     variants: &["int8", "int8:affine", "int8:group=32", "int8:affine,group=16"],
     build: Build::Codec(build),
 };

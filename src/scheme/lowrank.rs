@@ -39,6 +39,7 @@ pub(super) const INFO: SchemeInfo = SchemeInfo {
     name: "lowrank",
     summary: "a row of few columns by any codec, times a basis",
     options: "k=K or energy=E, then /CODEC",
+    examples: &["lowrank:k=50/int8", "lowrank:k=25/int8"],
     variants: &["lowrank:k=8/f32", "lowrank:k=48/int8"],
     build: Build::Factor(build),
 };

@@ -84,6 +84,7 @@ pub(super) const INT4: SchemeInfo = SchemeInfo {
     name: "int4",
     summary: "4 bits a value, a scale a row or group",
     options: OPTIONS,
+    examples: &["int4:affine", "int4:affine,group=32"],
     variants: &["int4", "int4:affine", "int4:affine,group=32"],
     build: Build::Codec(|options| build(options, 4)),
 };
@@ -92,6 +93,7 @@ pub(super) const INT3: SchemeInfo = SchemeInfo {
     name: "int3",
     summary: "3 bits a value, a scale a row or group",
     options: OPTIONS,
+    examples: &["int3:affine"],
     variants: &["int3:affine", "int3:group=16,scales=f32,clip=none"],
     build: Build::Codec(|options| build(options, 3)),
 };
@@ -100,6 +102,7 @@ pub(super) const INT2: SchemeInfo = SchemeInfo {
     name: "int2",
     summary: "2 bits a value, a scale a row or group",
     options: OPTIONS,
+    examples: &["int2:affine"],
     variants: &["int2:affine,scales=f32"],
     build: Build::Codec(|options| build(options, 2)),
 };

@@ -14,7 +14,9 @@ pub struct SchemeInfo {
     pub summary: &'static str,
     /// Its options, as they are written; empty where it has none.
     pub options: &'static str,
-    /// Canonical scheme strings that cover its options: tests, benches and the demo iterate over them.
+    /// Canonical scheme strings worth a look: what the command shows where none is asked for.
+    pub examples: &'static [&'static str],
+    /// Canonical scheme strings that cover its options: tests and benches iterate over them.
     pub variants: &'static [&'static str],
     pub(super) build: Build,
 }
@@ -96,7 +98,8 @@ mod tests {
     fn a12_scheme_strings_round_trip() {
         for info in SCHEMES {
             assert!(!info.variants.is_empty(), "{} has no variant to test", info.name);
-            for text in info.variants {
+            assert!(!info.examples.is_empty(), "{} has no example to show", info.name);
+            for text in info.variants.iter().chain(info.examples) {
                 let scheme: Scheme = text.parse().unwrap();
                 assert_eq!(scheme.to_string(), *text);
                 assert_eq!(scheme.stem(), info.name);

@@ -48,10 +48,10 @@ fn a_table_of_ones_own_with_pairs_and_analogies() {
     let sandbox = with_words();
     let args = ["evaluate", "--table", "in.txt", "--pairs", "pairs.txt", "--analogies", "questions.txt"];
     let shown = json(&sandbox.ok(&[&args[..], &["--json", "--plot", "p.svg"]].concat()));
-    let variants: Vec<&str> = gatherum::Scheme::all().iter().flat_map(|info| info.variants).copied().collect();
+    let examples: Vec<&str> = gatherum::Scheme::all().iter().flat_map(|info| info.examples).copied().collect();
     let schemes: Vec<_> =
         shown["schemes"].as_array().unwrap().iter().map(|one| one["scheme"].as_str().unwrap()).collect();
-    assert_eq!(schemes, variants);
+    assert_eq!(schemes, examples);
     assert_eq!(shown["pairs"], json!([{ "name": "pairs", "pairs": 4, "used": 3 }]));
     assert_eq!(shown["analogies"], json!({ "questions": 3, "used": 2, "rows": 44 }));
     let exact = &shown["schemes"][0];
@@ -59,7 +59,7 @@ fn a_table_of_ones_own_with_pairs_and_analogies() {
     assert!(exact["pairs"]["pairs"].is_number());
     let drawn = fs::read_to_string(sandbox.path("p.svg")).unwrap();
     assert!(drawn.starts_with("<svg") && drawn.trim_end().ends_with("</svg>"), "{drawn}");
-    assert!(variants.iter().all(|variant| drawn.contains(variant)), "each scheme is in the legend");
+    assert!(examples.iter().all(|example| drawn.contains(example)), "each scheme is in the legend");
 
     let csv = sandbox.ok(&[&args[..], &["--csv", "--scheme", "int8:affine,group=16"]].concat());
     let lines: Vec<&str> = csv.lines().collect();

@@ -46,7 +46,7 @@ pub(crate) fn schemes_help() -> String {
         // Writing to a String does not fail.
         let _ = writeln!(text, "  {:6} {}", info.name, info.summary);
         if !info.options.is_empty() {
-            let _ = writeln!(text, "  {:6}   options: {}; for example {}", "", info.options, info.variants.join(", "));
+            let _ = writeln!(text, "  {:6}   options: {}; for example {}", "", info.options, info.examples.join(", "));
         }
     }
     text

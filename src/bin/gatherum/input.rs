@@ -133,10 +133,10 @@ pub(crate) fn parse_scheme(text: &str) -> Outcome<Scheme> {
     })
 }
 
-/// All variants of all schemes, or those that are asked for.
+/// The examples of all schemes, or those that are asked for.
 pub(crate) fn parse_schemes(asked: &[String]) -> Outcome<Vec<Scheme>> {
     let all: Vec<&str> = if asked.is_empty() {
-        Scheme::all().iter().flat_map(|info| info.variants).copied().collect()
+        Scheme::all().iter().flat_map(|info| info.examples).copied().collect()
     } else {
         asked.iter().map(String::as_str).collect()
     };
