@@ -172,7 +172,7 @@ fn each_scheme_has_a_shader_of_its_name() {
             }
         }
         let [stem] = &*stems else { panic!("scheme {}: its `{line}` is in {stems:?}", info.name) };
-        let shaders = ["codec", "factor"].map(|kind| format!("shaders/{kind}/{stem}.wgsl"));
+        let shaders = ["codec", "factor", "index"].map(|kind| format!("shaders/{kind}/{stem}.wgsl"));
         assert!(shaders.iter().any(|file| root().join(file).is_file()), "scheme {}: none of {shaders:?}", info.name);
     }
 }

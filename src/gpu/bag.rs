@@ -15,7 +15,7 @@ use super::{
     compose::{Op, Sink},
     params::Params,
     pass::{Buffers, Step, bound, narrow, passes, split},
-    pipeline::{Key, Pipeline, stretch},
+    pipeline::{IdKind, Key, Pipeline, stretch},
 };
 use crate::{
     error::GatherError,
@@ -161,8 +161,7 @@ impl Gpu {
             bound: bound(call.shards),
             sink: Sink::f32(dim, 0),
             op,
-            id_words: id_type.words(),
-            wrap: call.policy == IdPolicy::Wrap && id_type == IdType::I64,
+            ids: IdKind::new(call.spec, id_type, call.policy == IdPolicy::Wrap && id_type == IdType::I64),
         };
         self.pipeline(call.spec, key)
     }

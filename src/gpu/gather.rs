@@ -5,9 +5,14 @@ use super::{
     compose::{Op, Sink},
     params::Params,
     pass::{Buffers, Step, bound, narrow, passes, split},
-    pipeline::Key,
+    pipeline::{IdKind, Key},
 };
-use crate::{error::GatherError, op::BadIds, scheme::TableSpec, units::round_up};
+use crate::{
+    error::GatherError,
+    op::{BadIds, IdType},
+    scheme::TableSpec,
+    units::round_up,
+};
 
 /// Type of the output's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,8 +41,7 @@ pub(crate) struct IdBinding<'a> {
     pub(crate) buffer: &'a wgpu::Buffer,
     /// In bytes, a multiple of 4.
     pub(crate) offset: u64,
-    /// 1 for u32, 2 for u64 and i64.
-    pub(crate) words: u32,
+    pub(crate) id_type: IdType,
     /// Whether -1 to -rows count from the end.
     pub(crate) wrap: bool,
 }
@@ -108,8 +112,7 @@ impl Gpu {
             bound: bound(call.shards),
             op,
             sink,
-            id_words: call.ids.words,
-            wrap: call.ids.wrap,
+            ids: IdKind::new(call.spec, call.ids.id_type, call.ids.wrap),
         };
         let pipeline = self.pipeline(call.spec, key);
         let steps: Vec<_> = self.steps(call, op).into_iter().map(|step| (&pipeline, step)).collect();
@@ -127,7 +130,7 @@ impl Gpu {
         let dim = call.spec.shape().dim();
         let (align, binding) = (self.storage_align(), self.storage_binding());
         let row_bytes = u64::from(dim) * call.output.dtype.bytes();
-        let id_bytes = u64::from(call.ids.words) * 4;
+        let id_bytes = u64::from(call.ids.id_type.words()) * 4;
         // Threads for a number of rows; a thread of `gather_halves` makes two elements.
         let row_threads = u64::from(dim.div_ceil(16).div_ceil(self.granularity.span(call.spec)));
         let threads = |rows: u64| match op {

@@ -129,6 +129,7 @@ pub(super) fn passes(shards: &[GpuShard]) -> impl Iterator<Item = (Range<usize>,
         let bound = first..shards.len().min(first + SHARDS_A_PASS);
         let mut params = pass_params(&shards[bound.clone()]);
         params.answers_bad = u32::from(first == 0);
+        params.stored_rows = shards.last().map_or(0, |last| last.params.first_row + last.rows);
         (bound, params)
     })
 }

@@ -67,7 +67,7 @@ impl Placement {
     /// # Errors
     /// [`RowTooLarge`] where not even one row fits.
     pub fn plan(spec: &TableSpec, binding: Bytes) -> Result<Self, RowTooLarge> {
-        let rows = spec.shape().rows();
+        let rows = spec.stored_rows();
         let fits = |rows: u32| shard_bytes(spec, rows) <= binding.0;
         let mut shard_rows = rows;
         if rows > 0 && !fits(rows) {
@@ -151,7 +151,7 @@ mod tests {
                     assert!(shard.offsets.iter().all(|offset| offset % 16 == 0));
                     next += shard.rows;
                 }
-                assert_eq!(u64::from(next), rows);
+                assert_eq!(next, spec.stored_rows());
                 let stored: u64 = placement
                     .shards()
                     .iter()

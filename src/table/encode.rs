@@ -28,7 +28,8 @@ const TASK_VALUES: usize = 1 << 14;
 
 /// Encodes tables by one scheme.
 ///
-/// Memory: one block of 4 MiB of rows (or one row, where that is larger) and its codes, beside what the sink keeps.
+/// Memory: one block of 4 MiB of rows (or one row, where that is larger) and its codes, beside what the sink keeps, and what a
+/// scheme says that its fit takes.
 /// The result does not depend on the number of cores or their instruction set.
 pub struct Encoder<'a> {
     scheme: Scheme,
@@ -86,7 +87,7 @@ impl<'a> Encoder<'a> {
     ) -> Result<(EncodedTable, EncodeReport), EncodeError> {
         self = self.fit(source)?;
         let spec = self.scheme.spec(source.shape())?;
-        let mut table = EncodedTable::zeroed(name, spec)?;
+        let mut table = EncodedTable::zeroed(name, spec.without_rows())?;
         let report = self.run(source, &mut table)?;
         Ok((table, report))
     }
@@ -114,29 +115,57 @@ impl<'a> Encoder<'a> {
         for (number, bytes) in shared.iter().enumerate().filter(|(number, _)| spec.parts()[*number].is_shared()) {
             sink.write_part(number, 0, bytes)?;
         }
+        let tally = match spec.scheme().codec().stored() {
+            None => self.encode(&spec, &shared, source, sink, |_, _, _| ())?,
+            Some(stored) => self.encode_stored(&spec, &shared, stored, source, sink)?,
+        };
+        Ok(tally.report(spec))
+    }
+
+    /// Encodes all of `source`, whose rows are those that `spec` stores, and measures the error. `each` gets the first row of
+    /// a block, the number of its rows, and what they became.
+    pub(super) fn encode(
+        &mut self,
+        spec: &TableSpec,
+        shared: &[Vec<u8>],
+        source: &mut dyn RowSource,
+        sink: &mut dyn PartSink,
+        mut each: impl FnMut(u32, u32, &[Vec<u8>]),
+    ) -> Result<Tally, EncodeError> {
+        let shape = source.shape();
         let dim = shape.dim() as usize;
         let block_rows = (BLOCK_VALUES / dim).max(1).min(shape.rows().max(1) as usize);
         let mut values = vec![0f32; block_rows * dim];
-        let mut parts: Vec<Vec<u8>> = row_widths(&spec).map(|width| vec![0; block_rows * width]).collect();
+        let mut parts: Vec<Vec<u8>> = row_widths(spec).map(|width| vec![0; block_rows * width]).collect();
         let mut tally = Tally::default();
         let mut first = 0;
         while first < shape.rows() {
             let rows = (shape.rows() - first).min(u32::try_from(block_rows).unwrap_or(u32::MAX));
             let values = &mut values[..rows as usize * dim];
             source.read_rows(first, values)?;
-            tally = tally.merge(encode_block(&spec, &shared, first, values, &mut parts)?);
-            for (number, (part, width)) in parts.iter().zip(row_widths(&spec)).enumerate() {
+            tally = tally.merge(encode_block(spec, shared, first, values, &mut parts)?);
+            for (number, (part, width)) in parts.iter().zip(row_widths(spec)).enumerate() {
                 if spec.parts()[number].is_shared() {
                     continue;
                 }
                 sink.write_part(number, u64::from(first) * width as u64, &part[..rows as usize * width])?;
             }
+            each(first, rows, &parts);
             first += rows;
             if let Some(progress) = &mut self.progress {
                 progress(Progress { done: first, rows: shape.rows() });
             }
         }
-        Ok(tally.report(spec))
+        Ok(tally)
+    }
+
+    /// Calls `visit` with all rows of `source` in order, some at a time; they are finite.
+    pub(super) fn pass(
+        &mut self,
+        source: &mut dyn RowSource,
+        visit: &mut dyn FnMut(&[f32]),
+    ) -> Result<(), EncodeError> {
+        Passes { source, progress: self.progress.as_deref_mut() }.pass(visit)
     }
 }
 
