@@ -66,7 +66,7 @@ struct Params {
     extra2: u32,
     // Rows that are stored, over all passes: as many, unless ids share rows.
     stored_rows: u32,
-    shards: array<Shard, SHARDS>,
+    @align(16) shards: array<Shard, SHARDS>,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
