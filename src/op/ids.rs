@@ -7,8 +7,7 @@ use crate::{
 
 /// What an id outside of the table does. It never reads another row.
 ///
-/// In a table whose rows are shared by hashes, such as `hash:rows=100000/int8`, only negative ids are outside: every unsigned
-/// number has a row.
+/// In a table whose rows are shared by hashes of ids, only negative ids are outside: every unsigned number has a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum IdPolicy {
     /// The call fails with [`GatherError::BadId`], and there is no output.

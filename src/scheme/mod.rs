@@ -1,8 +1,8 @@
 //! How a row is stored.
 //!
 //! A scheme is written as one string, `[index "/"] [factor "/"] codec`, that parses and prints back the same:
-//! `f32`, `f16`, `int8`, `int8:affine,group=32`. Each codec is one file here, one WGSL file of the same name under
-//! `shaders/codec/`, and one line in the registry; `int2`, `int3` and `int4` are one family, `packed_int`.
+//! `f32`, `int8:affine,group=32`, `hash:rows=1000/lowrank:k=32/f16`. Each is one file here, one WGSL file of the same name under
+//! `shaders/` (`codec/`, `factor/` or `index/`), and one line in the registry; `int2`, `int3` and `int4` are one family, `packed_int`.
 
 mod buckets;
 mod codec;

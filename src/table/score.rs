@@ -107,6 +107,9 @@ impl Table {
     /// columns is thus at most `1.01 (n / 16 + 6) 2^-24` of the sum of the magnitudes of its terms. Devices
     /// send sums back, and cosines are made of them here: see [`Metric`].
     ///
+    /// Where rows share stored ones (scheme `hash`), each stored row is multiplied once, whatever `rows` are, and its score is that
+    /// of every row that shares it.
+    ///
     /// # Errors
     /// [`ScoreError::QueryLength`] and [`ScoreError::NotFinite`] for queries that are none; [`ScoreError::Rows`] for rows
     /// that the table does not have; [`ScoreError::TooLarge`] where host memory is short; [`ScoreError::OverBudget`] where

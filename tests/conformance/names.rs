@@ -65,12 +65,12 @@ impl Names {
     }
 }
 
-/// How the stored rows of a scheme are stored, and the scheme with so many of them.
+/// How the stored rows of a scheme are stored, and the scheme with so many of them, or one.
 pub(crate) fn resized(scheme: &Scheme, rows: u32) -> (Scheme, Scheme) {
     let Some(hash) = Hash::of(scheme) else { return (scheme.clone(), scheme.clone()) };
     let text = scheme.to_string();
     let (_, codec) = text.split_once('/').expect("a codec behind the index");
-    let large = text.replacen(&format!("rows={}", hash.rows), &format!("rows={rows}"), 1);
+    let large = text.replacen(&format!("rows={}", hash.rows), &format!("rows={}", rows.max(1)), 1);
     (codec.parse().expect("a codec"), large.parse().expect("a scheme"))
 }
 
