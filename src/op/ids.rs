@@ -255,7 +255,7 @@ impl Resolver {
             Ids::U64(ids) => mark(ids, out, unsigned),
             Ids::I64(ids) => mark(ids, out, |id| match u64::try_from(id) {
                 Ok(id) => unsigned(id),
-                Err(_) => self.from_end(id).map_or(NO_ROW, low),
+                Err(_) => self.counted(id).map_or(NO_ROW, low),
             }),
         }
     }
@@ -266,13 +266,13 @@ impl Resolver {
             Ids::U32(ids) => mark(ids, out, |id| buckets.row(id.into())),
             Ids::U64(ids) => mark(ids, out, |id| buckets.row(id)),
             Ids::I64(ids) => mark(ids, out, |id| {
-                u64::try_from(id).ok().or_else(|| self.from_end(id)).map_or(NO_ROW, |id| buckets.row(id))
+                u64::try_from(id).ok().or_else(|| self.counted(id)).map_or(NO_ROW, |id| buckets.row(id))
             }),
         }
     }
 
     /// The row that a negative id counts to, where it may.
-    fn from_end(self, id: i64) -> Option<u64> {
+    fn counted(self, id: i64) -> Option<u64> {
         let rows = u64::from(self.rows);
         (self.policy == IdPolicy::Wrap && id.unsigned_abs() <= rows).then(|| rows - id.unsigned_abs())
     }

@@ -27,7 +27,7 @@ impl Table {
         let visit = |sums: &Sums| {
             let first = sums.first_row as usize;
             sums.each_run(count, |query, row, run| {
-                dots[query * stored + first + row..][..run.len()].copy_from_slice(run)
+                dots[query * stored + first + row..][..run.len()].copy_from_slice(run);
             });
             if !sums.squares.is_empty() {
                 squares[first..][..sums.rows].copy_from_slice(&sums.squares);
