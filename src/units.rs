@@ -45,6 +45,12 @@ impl Shape {
         }
     }
 
+    /// The shape of as many of its rows.
+    pub(crate) fn with_rows(self, rows: u32) -> Self {
+        debug_assert!(rows <= self.rows, "{rows} rows of {self}");
+        Self { rows, ..self }
+    }
+
     /// Number of rows.
     #[must_use]
     pub const fn rows(self) -> u32 {

@@ -48,7 +48,7 @@ fn main() {
     let arguments = Arguments::from_args();
     let mut groups = BTreeMap::<String, Vec<Pipeline>>::new();
     for shader in testing::shaders() {
-        let group = shader.label.split('.').take(2).collect::<Vec<_>>().join(".");
+        let group = shader.label.split(' ').take(2).collect::<Vec<_>>().join(".");
         groups.entry(group).or_default().push(Pipeline {
             shader,
             parsed: OnceLock::new(),

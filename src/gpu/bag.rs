@@ -14,7 +14,7 @@ use super::{
     Gpu, GpuShard, Tracked,
     compose::{Op, Sink},
     params::Params,
-    pass::{Buffers, Step, bound, narrow, passes, split},
+    pass::{Buffers, Pass, Step, narrow, passes, split},
     pipeline::{IdKind, Key, Pipeline, stretch},
 };
 use crate::{
@@ -100,7 +100,8 @@ impl Gpu {
     ) -> Result<Tracked, GatherError> {
         let dim = call.spec.shape().dim();
         let op = Op::Bag { pool: call.bags.pool(), weighted: call.bags.weights.is_some() };
-        let pipeline = self.bag_pipeline(call, op);
+        let passes = passes(call.shards);
+        let pipelines: Vec<_> = passes.iter().map(|pass| self.bag_pipeline(call, pass, op)).collect();
         let rows = chunk.bags.start - call.first..chunk.bags.end - call.first;
         let (out_start, output) = self.bound_rows(rows, dim);
         let row_threads = u64::from(dim.div_ceil(16).div_ceil(self.granularity.bag_span(call.spec)));
@@ -108,7 +109,7 @@ impl Gpu {
         let mut piece = chunk.pieces;
         for &round in &chunk.rounds {
             let (grid, grid_width) = self.grid(round as u64 * row_threads);
-            for (shards, params) in passes(call.shards) {
+            for (pass, pipeline) in passes.iter().zip(&pipelines) {
                 let params = Params {
                     rows: call.spec.shape().rows(),
                     batch: narrow(round as u64),
@@ -116,9 +117,10 @@ impl Gpu {
                     out_start,
                     extra1: narrow(piece as u64),
                     extra2: narrow(chunk.weights as u64),
-                    ..params
+                    ..pass.params
                 };
-                steps.push((&pipeline, Step { params, shards, input: chunk.binding(), output, grid }));
+                let shards = pass.shards.clone();
+                steps.push((pipeline, Step { params, shards, input: chunk.binding(), output, grid }));
             }
             piece += round * PIECE;
         }
@@ -135,7 +137,8 @@ impl Gpu {
         input: &wgpu::Buffer,
     ) -> Result<Tracked, GatherError> {
         let dim = call.spec.shape().dim();
-        let pipeline = self.bag_pipeline(call, Op::Normalise);
+        let Some(pass) = passes(call.shards).into_iter().next() else { unreachable!("bags of a table with rows") };
+        let pipeline = self.bag_pipeline(call, &pass, Op::Normalise);
         let rows = bags.start - call.first..bags.end - call.first;
         let most = usize::try_from(self.storage_binding() / (u64::from(dim) * 4)).unwrap_or(usize::MAX).max(1);
         let mut steps = Vec::new();
@@ -144,26 +147,25 @@ impl Gpu {
             let (grid, grid_width) = self.grid(rows.len() as u64);
             let batch = narrow(rows.len() as u64);
             let (out_start, output) = self.bound_rows(rows, dim);
-            for (shards, params) in passes(call.shards).take(1) {
-                let params = Params { batch, grid_width, out_start, ..params };
-                steps.push((&pipeline, Step { params, shards, input: chunk.binding(), output, grid }));
-            }
+            let params = Params { batch, grid_width, out_start, ..pass.params };
+            let shards = pass.shards.clone();
+            steps.push((&pipeline, Step { params, shards, input: chunk.binding(), output, grid }));
         }
         Ok(self.record_steps(encoder, "bag.norms", &call.buffers(input), &steps)?)
     }
 
-    fn bag_pipeline(&self, call: &BagCall<'_>, op: Op) -> Pipeline {
+    fn bag_pipeline(&self, call: &BagCall<'_>, pass: &Pass<'_>, op: Op) -> Pipeline {
         let dim = call.spec.shape().dim();
         let (_, id_type) = call.bags.ids.raw();
         let key = Key {
-            scheme: call.spec.scheme().to_string(),
+            scheme: pass.spec.scheme().to_string(),
             dim,
-            bound: bound(call.shards),
+            bound: pass.bound,
             sink: Sink::f32(dim, 0),
             op,
-            ids: IdKind::new(call.spec, id_type, call.policy == IdPolicy::Wrap && id_type == IdType::I64),
+            ids: IdKind::new(pass.spec, id_type, call.policy == IdPolicy::Wrap && id_type == IdType::I64),
         };
-        self.pipeline(call.spec, key)
+        self.pipeline(pass.spec, key)
     }
 
     /// How these rows of the output are bound: the word that the first begins at, and the binding.

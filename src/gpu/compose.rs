@@ -230,7 +230,7 @@ pub(crate) fn table_constants(spec: &TableSpec, bound: Bound, op: Op) -> Vec<(&'
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ComposedShader {
-    /// `gather.int8.one.F32x4`.
+    /// `gather int8 One F32x4 128`: operation, scheme, shards, output, columns.
     pub label: String,
     /// WGSL.
     pub source: String,
@@ -254,7 +254,7 @@ pub(crate) fn composed_shaders() -> Vec<ComposedShader> {
                     let stem = op.entry();
                     let flags: String = constants.iter().map(|(_, value)| format!(".{value}")).collect();
                     shaders.push(ComposedShader {
-                        label: format!("{stem}.{scheme}.{bound:?}.{sink:?}.{dim}{flags}"),
+                        label: format!("{stem} {scheme} {bound:?} {sink:?} {dim}{flags}"),
                         source: compose(&scheme, bound, sink, op),
                         entry: op.entry(),
                         constants: table_constants(&spec, bound, op).into_iter().chain(constants).collect(),

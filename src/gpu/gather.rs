@@ -4,7 +4,7 @@ use super::{
     Gpu, GpuShard, Tracked,
     compose::{Op, Sink},
     params::Params,
-    pass::{Buffers, Step, bound, narrow, passes, split},
+    pass::{Buffers, Pass, Step, narrow, passes, split},
     pipeline::{IdKind, Key},
 };
 use crate::{
@@ -100,22 +100,21 @@ impl Gpu {
             OutputDtype::F32 => Sink::f32(dim, call.output.offset),
             OutputDtype::F16 => Sink::f16(dim, call.output.offset),
         };
-        let op = match sink {
-            Sink::F16x1 => Op::GatherHalves,
-            // Shared parts whose rows are not whole lanes make a kernel that takes long to compile.
-            _ if call.spec.scheme().codec().shader().eights && dim.is_multiple_of(4) => Op::GatherEight,
-            _ => Op::Gather,
+        let passes: Vec<_> = passes(call.shards).into_iter().map(|pass| (kernel(&pass, sink), pass)).collect();
+        let pipeline = |(op, pass): &(Op, Pass<'_>)| {
+            let key = Key {
+                scheme: pass.spec.scheme().to_string(),
+                dim,
+                bound: pass.bound,
+                op: *op,
+                sink,
+                ids: IdKind::new(pass.spec, call.ids.id_type, call.ids.wrap),
+            };
+            self.pipeline(pass.spec, key)
         };
-        let key = Key {
-            scheme: call.spec.scheme().to_string(),
-            dim,
-            bound: bound(call.shards),
-            op,
-            sink,
-            ids: IdKind::new(call.spec, call.ids.id_type, call.ids.wrap),
-        };
-        let pipeline = self.pipeline(call.spec, key);
-        let steps: Vec<_> = self.steps(call, op).into_iter().map(|step| (&pipeline, step)).collect();
+        let pipelines: Vec<_> = passes.iter().map(pipeline).collect();
+        let steps: Vec<_> =
+            self.steps(call, &passes).into_iter().map(|(pass, step)| (&pipelines[pass], step)).collect();
         let buffers = Buffers {
             input: call.ids.buffer,
             status: Some(call.status),
@@ -125,29 +124,22 @@ impl Gpu {
         Ok(self.record_steps(encoder, "gather", &buffers, &steps)?)
     }
 
-    /// Splits a call into dispatches.
-    fn steps(&self, call: &GatherCall<'_>, op: Op) -> Vec<Step> {
-        let dim = call.spec.shape().dim();
+    /// Splits a call into dispatches, each with the number of its pass.
+    fn steps(&self, call: &GatherCall<'_>, passes: &[(Op, Pass<'_>)]) -> Vec<(usize, Step)> {
         let (align, binding) = (self.storage_align(), self.storage_binding());
-        let row_bytes = u64::from(dim) * call.output.dtype.bytes();
+        let row_bytes = u64::from(call.spec.shape().dim()) * call.output.dtype.bytes();
         let id_bytes = u64::from(call.ids.id_type.words()) * 4;
-        // Threads for a number of rows; a thread of `gather_halves` makes two elements.
-        let row_threads = u64::from(dim.div_ceil(16).div_ceil(self.granularity.span(call.spec)));
-        let threads = |rows: u64| match op {
-            Op::GatherHalves => (rows * u64::from(dim)).div_ceil(2),
-            Op::GatherEight => rows.div_ceil(8) * row_threads,
-            _ => rows * row_threads,
-        };
+        let most_threads = passes.iter().map(|pass| self.threads(pass, 1)).max().unwrap_or(1);
         // Even, so that f16 rows of odd length begin on a word.
-        let most = (binding / row_bytes).min(binding / id_bytes).min(self.most_threads() / threads(1)).max(2) & !1;
+        let most = (binding / row_bytes).min(binding / id_bytes).min(self.most_threads() / most_threads).max(2) & !1;
         let mut steps = Vec::new();
         let mut first = 0u64;
         while first < u64::from(call.batch) {
             let rows = most.min(u64::from(call.batch) - first);
             let (ids_from, ids_skip) = split(call.ids.offset + first * id_bytes, align);
             let (out_from, out_skip) = split(call.output.offset + first * row_bytes, align);
-            let (grid, grid_width) = self.grid(threads(rows));
-            for (shards, params) in passes(call.shards) {
+            for (number, pass) in passes.iter().enumerate() {
+                let (grid, grid_width) = self.grid(self.threads(pass, rows));
                 let params = Params {
                     rows: call.spec.shape().rows(),
                     batch: narrow(rows),
@@ -155,18 +147,40 @@ impl Gpu {
                     position: narrow(first),
                     ids_start: narrow(ids_skip / 4),
                     out_start: narrow(out_skip / 4),
-                    ..params
+                    ..pass.1.params
                 };
-                steps.push(Step {
+                let step = Step {
                     params,
-                    shards,
+                    shards: pass.1.shards.clone(),
                     input: (ids_from, ids_skip + rows * id_bytes),
                     output: (out_from, round_up(out_skip + rows * row_bytes, 4)),
                     grid,
-                });
+                };
+                steps.push((number, step));
             }
             first += rows;
         }
         steps
+    }
+
+    /// Threads for a number of rows; a thread of `gather_halves` makes two elements.
+    fn threads(&self, (op, pass): &(Op, Pass<'_>), rows: u64) -> u64 {
+        let dim = pass.spec.shape().dim();
+        let row_threads = u64::from(dim.div_ceil(16).div_ceil(self.granularity.span(pass.spec)));
+        match op {
+            Op::GatherHalves => (rows * u64::from(dim)).div_ceil(2),
+            Op::GatherEight => rows.div_ceil(8) * row_threads,
+            _ => rows * row_threads,
+        }
+    }
+}
+
+/// Which kernel a pass is for.
+fn kernel(pass: &Pass<'_>, sink: Sink) -> Op {
+    match sink {
+        Sink::F16x1 => Op::GatherHalves,
+        // Shared parts whose rows are not whole lanes make a kernel that takes long to compile.
+        _ if pass.spec.scheme().codec().shader().eights && pass.spec.shape().dim().is_multiple_of(4) => Op::GatherEight,
+        _ => Op::Gather,
     }
 }

@@ -1,7 +1,7 @@
 //! What the recordings of all operations share: which shards a dispatch binds, how its grid and bindings fit the limits, and
 //! the pass that it becomes.
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
 use bytemuck::Zeroable;
 
@@ -11,7 +11,7 @@ use super::{
     params::{Params, SHARDS_A_PASS, ShardParams},
     pipeline::{Pipeline, WORKGROUP},
 };
-use crate::error::OverBudget;
+use crate::{error::OverBudget, scheme::TableSpec};
 
 const PARAMS_BYTES: usize = size_of::<Params>();
 
@@ -123,20 +123,36 @@ impl Gpu {
     }
 }
 
-/// The passes over a table: the shards that each binds, and the parameters that say which rows those have.
-pub(super) fn passes(shards: &[GpuShard]) -> impl Iterator<Item = (Range<usize>, Params)> {
-    (0..shards.len()).step_by(SHARDS_A_PASS).map(|first| {
-        let bound = first..shards.len().min(first + SHARDS_A_PASS);
-        let mut params = pass_params(&shards[bound.clone()]);
-        params.answers_bad = u32::from(first == 0);
-        params.stored_rows = shards.last().map_or(0, |last| last.params.first_row + last.rows);
-        (bound, params)
-    })
+/// Shards that are bound together.
+pub(super) struct Pass<'a> {
+    pub(super) shards: Range<usize>,
+    /// What says which rows those have, and whether it is the first pass.
+    pub(super) params: Params,
+    /// How their rows are stored.
+    pub(super) spec: &'a TableSpec,
+    pub(super) bound: Bound,
 }
 
-/// Which shards pipelines for such a table bind.
-pub(super) fn bound(shards: &[GpuShard]) -> Bound {
-    match u8::try_from(shards.len().min(SHARDS_A_PASS)) {
+/// The passes over a table, in the order of its rows; those of a pass are stored alike.
+pub(super) fn passes(shards: &[GpuShard]) -> Vec<Pass<'_>> {
+    let mut passes = Vec::new();
+    let mut first = 0;
+    for band in shards.chunk_by(|one, other| Arc::ptr_eq(&one.spec, &other.spec)) {
+        for part in band.chunks(SHARDS_A_PASS) {
+            let mut params = pass_params(part);
+            params.answers_bad = u32::from(first == 0);
+            params.stored_rows = shards.last().map_or(0, |last| last.params.first_row + last.rows);
+            let shards = first..first + part.len();
+            first = shards.end;
+            passes.push(Pass { shards, params, spec: &band[0].spec, bound: bound(band) });
+        }
+    }
+    passes
+}
+
+/// Which shards pipelines for those of a band bind.
+fn bound(band: &[GpuShard]) -> Bound {
+    match u8::try_from(band.len().min(SHARDS_A_PASS)) {
         Ok(1) => Bound::One,
         Ok(shards) => Bound::Several(shards),
         Err(_) => unreachable!("a pass binds few shards"),

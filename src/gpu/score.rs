@@ -10,7 +10,6 @@ use super::{
 use crate::{
     error::OverBudget,
     op::{LANES, Panel},
-    scheme::TableSpec,
 };
 
 /// Queries that a thread of the kernel takes; a single one is taken alone.
@@ -20,7 +19,6 @@ const TILE: usize = 4;
 /// [spans, rows]`, which has one element where no squares are asked for. Sizes have been checked: under 2^32 elements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ScoreCall<'a> {
-    pub(crate) spec: &'a TableSpec,
     pub(crate) shard: &'a GpuShard,
     /// The first row in the table, which is in the shard, as all are.
     pub(crate) first_row: u32,
@@ -62,18 +60,19 @@ impl Gpu {
         encoder: &mut wgpu::CommandEncoder,
         call: &ScoreCall<'_>,
     ) -> Result<Tracked, OverBudget> {
-        let dim = call.spec.shape().dim();
+        let spec = &*call.shard.spec;
+        let dim = spec.shape().dim();
         let tile = ScoreCall::tile(call.count);
         let op = Op::Score { tile: if tile == 1 { 1 } else { 4 }, squares: call.with_squares };
-        let scheme = call.spec.scheme().to_string();
+        let scheme = spec.scheme().to_string();
         let key = Key { scheme, dim, bound: Bound::One, sink: Sink::Own, op, ids: IdKind::default() };
-        let pipeline = self.pipeline(call.spec, key);
+        let pipeline = self.pipeline(spec, key);
         let ((width, height, _), grid_width) = self.grid(call.rows.into());
         // Panels are made so that the third dimension takes them.
         let depth = narrow((call.count.div_ceil(tile) * call.spans) as u64);
         let shards = std::slice::from_ref(call.shard);
         let params = Params {
-            rows: call.spec.shape().rows(),
+            rows: call.first_row + call.rows,
             batch: narrow(call.count as u64),
             grid_width,
             pass_first: call.first_row,

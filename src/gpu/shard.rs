@@ -1,9 +1,12 @@
 //! Shards on the device, and the way there.
 
+use std::sync::Arc;
+
 use super::{Gpu, buffer::Tracked, params::ShardParams};
 use crate::{
     error::{DeviceError, OverBudget, SourceError},
     memory::{Need, Placement, Shard},
+    scheme::{Band, TableSpec},
 };
 
 /// Bytes that go to the device at a time. Two of these are the most an upload holds beside the table: the bytes just read,
@@ -16,6 +19,8 @@ pub(crate) struct GpuShard {
     pub(crate) buffer: Tracked,
     pub(crate) rows: u32,
     pub(crate) params: ShardParams,
+    /// How its rows are stored: that of the table, or of a band of it.
+    pub(crate) spec: Arc<TableSpec>,
 }
 
 /// Why shards could not be made or filled.
@@ -31,7 +36,12 @@ pub(crate) enum UploadError {
 
 impl Gpu {
     /// Makes the buffers of all shards, or none.
-    pub(crate) async fn make_shards(&self, label: &str, placement: &Placement) -> Result<Vec<GpuShard>, UploadError> {
+    pub(crate) async fn make_shards(
+        &self,
+        label: &str,
+        placement: &Placement,
+        bands: &[Band],
+    ) -> Result<Vec<GpuShard>, UploadError> {
         let needs =
             placement.shards().iter().map(|shard| Need { label: label.to_owned(), bytes: shard.by_category.clone() });
         let reserved = self.reserve(needs.collect())?;
@@ -39,7 +49,8 @@ impl Gpu {
         let mut made = Vec::new();
         for (shard, reservation) in placement.shards().iter().zip(reserved) {
             let buffer = self.catch(label, shard.bytes.0, || self.buffer(reservation, label, usage)).await?;
-            made.push(GpuShard { buffer, rows: shard.rows, params: params(shard) });
+            let spec = bands[shard.band].spec.clone();
+            made.push(GpuShard { buffer, rows: shard.rows, params: params(shard), spec });
         }
         Ok(made)
     }

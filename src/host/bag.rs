@@ -14,12 +14,12 @@ use rayon::prelude::*;
 
 use super::HostTable;
 use crate::{
-    op::{CheckedBags, Resolver},
+    op::{CheckedBags, Resolver, STRETCH},
     scheme::BaggedRows,
 };
 
-/// Ids of a block, and bags that it may be of.
-const BLOCK: usize = 512;
+/// Ids of a block, and bags that it may be of: a stretch of a bag is never cut, as devices do not.
+const BLOCK: usize = STRETCH as usize;
 /// About the most values that a run of bags reads: worth a thread's attention.
 const RUN_VALUES: usize = 1 << 18;
 /// Calls that read at most so many values stay on the calling thread.

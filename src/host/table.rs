@@ -3,7 +3,7 @@
 use super::memory::PartBytes;
 use crate::{
     error::SourceError,
-    scheme::{BaggedRows, Codec, TableSpec},
+    scheme::{BaggedRows, Codec, MOST_PARTS, TableSpec},
     source::TableSource,
 };
 
@@ -65,8 +65,8 @@ impl HostTable {
     }
 
     fn with_codec(&self, run: impl FnOnce(&dyn Codec, &[&[u8]])) {
-        // A table has at most four parts; no memory is asked for in a call that may be for one row.
-        let mut parts: [&[u8]; 4] = [&[]; 4];
+        // No memory is asked for in a call that may be for one row.
+        let mut parts: [&[u8]; MOST_PARTS] = [&[]; MOST_PARTS];
         for (slice, part) in parts.iter_mut().zip(&self.parts) {
             *slice = part;
         }

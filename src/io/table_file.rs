@@ -218,7 +218,7 @@ fn verify<R: Read + Seek>(
     spec: &TableSpec,
     metadata: &HashMap<String, String>,
     reader: &mut R,
-    tensors: &[(&'static str, (u64, u64))],
+    tensors: &[(&str, (u64, u64))],
     words: Option<(u64, u64)>,
 ) -> Result<(), FileError> {
     let stored = |key: &str| {

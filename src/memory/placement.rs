@@ -21,6 +21,8 @@ const OVERRUN: u64 = 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Shard {
+    /// The band of the table that its rows are of; 0 where all rows are stored alike.
+    pub band: usize,
     /// Its first row.
     pub first_row: u32,
     /// How many rows it has.
@@ -62,29 +64,23 @@ pub struct RowTooLarge {
 impl Placement {
     /// Splits a table into row-aligned shards of at most `binding` bytes each; no rows, no shards.
     ///
-    /// All shards but the last have the same number of rows.
+    /// All shards but the last, of each band of rows that are stored alike, have the same number of rows.
     ///
     /// # Errors
     /// [`RowTooLarge`] where not even one row fits.
     pub fn plan(spec: &TableSpec, binding: Bytes) -> Result<Self, RowTooLarge> {
-        let rows = spec.stored_rows();
-        let fits = |rows: u32| shard_bytes(spec, rows) <= binding.0;
-        let mut shard_rows = rows;
-        if rows > 0 && !fits(rows) {
-            let slack = LANE * spec.parts().len() as u64 + OVERRUN + LANE;
-            let shared: u64 = spec.parts().iter().map(|part| part.bytes_of(0)).sum();
-            let estimate = binding.0.saturating_sub(slack + shared) / spec.row_bytes();
-            shard_rows = u32::try_from(estimate).unwrap_or(u32::MAX);
-            // The slack is the most padding there can be; a few rows more may fit.
-            while fits(shard_rows + 1) {
-                shard_rows += 1;
-            }
-            if shard_rows == 0 {
-                return Err(RowTooLarge { row: Bytes(shard_bytes(spec, 1)), binding });
-            }
+        let mut shards = Vec::new();
+        for (number, band) in spec.bands().iter().enumerate() {
+            let (spec, rows) = (&*band.spec, band.spec.stored_rows());
+            let shard_rows = shard_rows(spec, binding)?;
+            let firsts = (0..rows).step_by(shard_rows.max(1) as usize);
+            shards.extend(firsts.map(|first| Shard {
+                band: number,
+                first_row: band.first_row + first,
+                ..shard(spec, first, shard_rows.min(rows - first))
+            }));
         }
-        let firsts = (0..rows).step_by(shard_rows.max(1) as usize);
-        Ok(Self { shards: firsts.map(|first| shard(spec, first, shard_rows.min(rows - first))).collect() })
+        Ok(Self { shards })
     }
 
     /// The shards, in the order of their rows.
@@ -97,6 +93,27 @@ impl Placement {
     #[must_use]
     pub fn bytes(&self) -> Bytes {
         Bytes(self.shards.iter().map(|shard| shard.bytes.0).sum())
+    }
+}
+
+/// The most rows of a shard.
+fn shard_rows(spec: &TableSpec, binding: Bytes) -> Result<u32, RowTooLarge> {
+    let rows = spec.stored_rows();
+    let fits = |rows: u32| shard_bytes(spec, rows) <= binding.0;
+    if rows == 0 || fits(rows) {
+        return Ok(rows);
+    }
+    let slack = LANE * spec.parts().len() as u64 + OVERRUN + LANE;
+    let shared: u64 = spec.parts().iter().map(|part| part.bytes_of(0)).sum();
+    let estimate = binding.0.saturating_sub(slack + shared) / spec.row_bytes();
+    let mut rows = u32::try_from(estimate).unwrap_or(u32::MAX);
+    // The slack is the most padding there can be; a few rows more may fit.
+    while fits(rows + 1) {
+        rows += 1;
+    }
+    match rows {
+        0 => Err(RowTooLarge { row: Bytes(shard_bytes(spec, 1)), binding }),
+        rows => Ok(rows),
     }
 }
 
@@ -126,7 +143,7 @@ fn shard(spec: &TableSpec, first_row: u32, rows: u32) -> Shard {
     }
     let used: u64 = by_category.iter().map(|(_, bytes)| bytes).sum();
     by_category.push((Category::Padding, bytes - used));
-    Shard { first_row, rows, offsets, bytes: Bytes(bytes), by_category }
+    Shard { band: 0, first_row, rows, offsets, bytes: Bytes(bytes), by_category }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What a scheme has to say for the encoder, the host backend, the shaders and the tests.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, ops::Range, sync::Arc};
 
 use super::{
     Buckets,
@@ -128,7 +128,13 @@ pub(crate) trait Codec: fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// The tensors of a table of that shape: at most four, the codes first.
+    /// The ranges of rows of a table that are stored each in its own way, with what stores them; nothing where all rows are
+    /// stored alike. Their parts follow one another in [`Codec::parts`].
+    fn bands(&self, _rows: u32) -> Vec<(Range<u32>, Arc<dyn Codec>)> {
+        Vec::new()
+    }
+
+    /// The tensors of a table of that shape, or band: at most four, the codes first.
     fn parts(&self, shape: Shape) -> Vec<Part>;
 
     /// Encodes whole rows of `dim` columns; slices of shared parts are left alone.

@@ -4,6 +4,7 @@
 //! `f32`, `int8:affine,group=32`, `hash:rows=1000/lowrank:k=32/f16`. Each is one file here, one WGSL file of the same name under
 //! `shaders/` (`codec/`, `factor/` or `index/`), and one line in the registry; `int2`, `int3` and `int4` are one family, `packed_int`.
 
+mod bands;
 mod buckets;
 mod codec;
 mod f16;
@@ -18,12 +19,13 @@ mod pool;
 mod registry;
 pub(crate) mod simd;
 
-use std::{fmt, str::FromStr, sync::Arc};
+use std::{fmt, ops::Range, str::FromStr, sync::Arc};
 
 pub(crate) use buckets::Buckets;
 pub use codec::FitFigure;
 pub(crate) use codec::{Codec, Misfit, NO_ROW, Rows, Shader, Stored};
 pub use packed_int::swap_nibbles;
+pub(crate) use part::MOST_PARTS;
 pub use part::{Category, Dtype, Part};
 pub(crate) use pool::{BaggedRows, Pool};
 use registry::Build;
@@ -75,8 +77,7 @@ impl Scheme {
             dim: shape.dim(),
             reason,
         })?;
-        let parts = self.codec.parts(shape);
-        Ok(TableSpec { scheme: self.clone(), shape, parts })
+        Ok(TableSpec::new(self.clone(), shape))
     }
 
     /// The largest `|stored - original|` that this scheme may make in a row of these values.
@@ -141,9 +142,42 @@ pub struct TableSpec {
     scheme: Scheme,
     shape: Shape,
     parts: Vec<Part>,
+    bands: Vec<Band>,
+}
+
+/// Rows that are stored alike, as a table of their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Band {
+    /// Where they begin in the table.
+    pub(crate) first_row: u32,
+    /// Which of the table's parts are theirs.
+    pub(crate) parts: Range<usize>,
+    pub(crate) spec: Arc<TableSpec>,
 }
 
 impl TableSpec {
+    fn new(scheme: Scheme, shape: Shape) -> Self {
+        let parts = scheme.codec.parts(shape);
+        let mut bands = Vec::new();
+        let mut next = 0;
+        for (rows, codec) in scheme.codec.bands(shape.rows()) {
+            let shape = shape.with_rows(rows.end - rows.start);
+            let spec = Arc::new(Self::new(Scheme { codec }, shape));
+            let parts = next..next + spec.parts.len();
+            next = parts.end;
+            bands.push(Band { first_row: rows.start, parts, spec });
+        }
+        Self { scheme, shape, parts, bands }
+    }
+
+    /// Its bands; a table whose rows are all stored alike is one of them.
+    pub(crate) fn bands(&self) -> Vec<Band> {
+        if self.bands.is_empty() {
+            return vec![Band { first_row: 0, parts: 0..self.parts.len(), spec: Arc::new(self.clone()) }];
+        }
+        self.bands.clone()
+    }
+
     /// How rows are stored.
     #[must_use]
     pub fn scheme(&self) -> &Scheme {
@@ -187,9 +221,10 @@ impl TableSpec {
         Bytes(self.parts.iter().map(|part| part.bytes().0).sum())
     }
 
-    /// Bytes of one row over all parts that have rows.
+    /// Bytes of one row over all parts that have rows; of the largest where bands of rows are stored each in its own way.
     #[must_use]
     pub fn row_bytes(&self) -> u64 {
-        self.parts.iter().map(Part::row_bytes).sum()
+        let own = || self.parts.iter().map(Part::row_bytes).sum();
+        self.bands.iter().map(|band| band.spec.row_bytes()).max().unwrap_or_else(own)
     }
 }

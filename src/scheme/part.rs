@@ -1,6 +1,6 @@
 //! The tensors a stored table consists of.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use crate::units::Bytes;
 
@@ -72,10 +72,13 @@ impl fmt::Display for Category {
     }
 }
 
+/// The most parts that a table may have.
+pub(crate) const MOST_PARTS: usize = 16;
+
 /// One stored tensor: `[rows, ...]`, row-major, no gap between rows; or one that all rows share, of whatever shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    name: &'static str,
+    name: Cow<'static, str>,
     dtype: Dtype,
     category: Category,
     shape: Vec<u64>,
@@ -86,7 +89,7 @@ impl Part {
     /// A tensor of `shape`, whose first number counts rows.
     pub(crate) fn new(name: &'static str, dtype: Dtype, category: Category, shape: Vec<u64>) -> Self {
         debug_assert!(shape.len() >= 2, "a part has rows and columns");
-        Self { name, dtype, category, shape, shared: false }
+        Self { name: Cow::Borrowed(name), dtype, category, shape, shared: false }
     }
 
     /// A tensor of `shape` that all rows share.
@@ -94,10 +97,15 @@ impl Part {
         Self { shared: true, ..Self::new(name, dtype, category, shape) }
     }
 
+    /// The same part as that of one band among several.
+    pub(crate) fn of_band(self, band: usize) -> Self {
+        Self { name: Cow::Owned(format!("band{band}.{}", self.name)), ..self }
+    }
+
     /// Its name in files.
     #[must_use]
-    pub fn name(&self) -> &'static str {
-        self.name
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Its element type.

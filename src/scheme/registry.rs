@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Codec, f16, f32, hash, int8, lowrank, options::Options, packed_int};
+use super::{Codec, bands, f16, f32, hash, int8, lowrank, options::Options, packed_int};
 use crate::error::SchemeError;
 
 /// A scheme as the registry knows it.
@@ -28,10 +28,12 @@ pub(super) enum Build {
     Factor(fn(&mut Options<'_>, Arc<dyn Codec>) -> Made),
     /// One that stands before a codec, or a factor and its codec.
     Index(fn(&mut Options<'_>, Arc<dyn Codec>) -> Made),
+    /// One that reads the text behind its colon by itself, as codecs stand in it.
+    Raw(fn(&str) -> Made),
 }
 
 /// A scheme, or what is wrong with its options.
-type Made = Result<Arc<dyn Codec>, SchemeError>;
+pub(super) type Made = Result<Arc<dyn Codec>, SchemeError>;
 
 /// Every scheme, in the order of the documentation.
 pub(super) static SCHEMES: &[SchemeInfo] = &[
@@ -43,10 +45,14 @@ pub(super) static SCHEMES: &[SchemeInfo] = &[
     packed_int::INT2,
     lowrank::INFO,
     hash::INFO,
+    bands::INFO,
 ];
 
 /// Parses a scheme string: `[index "/"] [factor "/"] codec`.
-pub(super) fn parse(text: &str) -> Result<Arc<dyn Codec>, SchemeError> {
+pub(super) fn parse(text: &str) -> Made {
+    if let Some(SchemeInfo { build: Build::Raw(build), name, .. }) = info(text) {
+        return build(text[name.len()..].strip_prefix(':').unwrap_or(&text[name.len()..]));
+    }
     let (text, inner) = match text.split_once('/') {
         Some((text, inner)) => (text, Some(inner)),
         None => (text, None),
@@ -55,7 +61,7 @@ pub(super) fn parse(text: &str) -> Result<Arc<dyn Codec>, SchemeError> {
         Some((name, options)) => (name, Some(options)),
         None => (text, None),
     };
-    let info = SCHEMES.iter().find(|info| info.name == name).ok_or_else(|| SchemeError::Unknown {
+    let info = info(text).ok_or_else(|| SchemeError::Unknown {
         name: name.to_owned(),
         known: SCHEMES.iter().map(|info| info.name).collect::<Vec<_>>().join(", "),
     })?;
@@ -64,11 +70,12 @@ pub(super) fn parse(text: &str) -> Result<Arc<dyn Codec>, SchemeError> {
         (Build::Codec(build), None) => build(&mut options)?,
         (Build::Factor(build) | Build::Index(build), Some(inner)) => {
             // What stands behind a slash is nearer to the codec.
-            let outer = |other: &SchemeInfo| match info.build {
-                Build::Index(_) => matches!(other.build, Build::Index(_)),
-                _ => !matches!(other.build, Build::Codec(_)),
+            let nearer = |other: &SchemeInfo| match other.build {
+                Build::Codec(_) => true,
+                Build::Factor(_) => matches!(info.build, Build::Index(_)),
+                Build::Index(_) | Build::Raw(_) => false,
             };
-            if let Some(known) = SCHEMES.iter().find(|other| names(inner, other) && outer(other)) {
+            if let Some(known) = self::info(inner).filter(|other| !nearer(other)) {
                 let what = if let Build::Index(_) = info.build { "factor or codec" } else { "codec" };
                 return Err(options.error(inner, &format!("stands behind a slash, and `{}` is no {what}", known.name)));
             }
@@ -78,14 +85,16 @@ pub(super) fn parse(text: &str) -> Result<Arc<dyn Codec>, SchemeError> {
         (Build::Factor(_) | Build::Index(_), None) => {
             return Err(options.error("/", "is missing: a codec stands behind it, as in `/int8`"));
         }
+        (Build::Raw(_), _) => unreachable!("it has been built"),
     };
     options.finish()?;
     Ok(codec)
 }
 
-/// Whether the text begins with the scheme's name.
-fn names(text: &str, info: &SchemeInfo) -> bool {
-    text.split([':', '/']).next() == Some(info.name)
+/// The scheme whose name the text begins with.
+pub(super) fn info(text: &str) -> Option<&'static SchemeInfo> {
+    let name = text.split([':', '/']).next()?;
+    SCHEMES.iter().find(|info| info.name == name)
 }
 
 #[cfg(test)]
@@ -147,6 +156,7 @@ mod tests {
             ("hash:rows=5,fn=md5/f32", "takes `mod` or `mix`"),
             ("hash:rows=5,weights=none/f32", "takes `zipf` or `equal`"),
             ("hash:rows=5/hash:rows=4/f32", "`hash` is no factor or codec"),
+            ("hash:rows=5/bands:0.5=f32,rest=int8", "`bands` is no factor or codec"),
             ("lowrank:k=2/hash:rows=4/f32", "`hash` is no codec"),
         ] {
             let error = text.parse::<Scheme>().unwrap_err().to_string();

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use super::report::Tally;
 use crate::{
     error::EncodeError,
-    scheme::{Codec, Rows, Scheme, TableSpec, simd::fold},
+    scheme::{Band, Codec, Rows, Scheme, TableSpec, simd::fold},
     source::{PartSink, RowSource},
     table::{EncodeReport, EncodedTable},
     units::Shape,
@@ -100,60 +100,49 @@ impl<'a> Encoder<'a> {
     /// or sink fail. The sink may then have taken some parts' first bytes.
     pub fn run(mut self, source: &mut dyn RowSource, sink: &mut dyn PartSink) -> Result<EncodeReport, EncodeError> {
         self = self.fit(source)?;
-        let shape = source.shape();
-        let spec = self.scheme.spec(shape)?;
-        let shared: Vec<Vec<u8>> =
-            (0..spec.parts().len())
-                .map(|number| {
-                    if spec.parts()[number].is_shared() {
-                        spec.scheme().codec().shared_part(number)
-                    } else {
-                        Vec::new()
-                    }
-                })
-                .collect();
-        for (number, bytes) in shared.iter().enumerate().filter(|(number, _)| spec.parts()[*number].is_shared()) {
-            sink.write_part(number, 0, bytes)?;
-        }
+        let spec = self.scheme.spec(source.shape())?;
         let tally = match spec.scheme().codec().stored() {
-            None => self.encode(&spec, &shared, source, sink, |_, _, _| ())?,
-            Some(stored) => self.encode_stored(&spec, &shared, stored, source, sink)?,
+            None => self.encode(&spec, source, sink, |_, _, _, _| ())?,
+            Some(stored) => self.encode_stored(&spec, stored, source, sink)?,
         };
         Ok(tally.report(spec))
     }
 
     /// Encodes all of `source`, whose rows are those that `spec` stores, and measures the error. `each` gets the first row of
-    /// a block, the number of its rows, and what they became.
+    /// a block, the number of its rows, and what they became: parts that all rows share, and the others.
     pub(super) fn encode(
         &mut self,
         spec: &TableSpec,
-        shared: &[Vec<u8>],
         source: &mut dyn RowSource,
         sink: &mut dyn PartSink,
-        mut each: impl FnMut(u32, u32, &[Vec<u8>]),
+        mut each: impl FnMut(u32, u32, &[Vec<u8>], &[Vec<u8>]),
     ) -> Result<Tally, EncodeError> {
         let shape = source.shape();
         let dim = shape.dim() as usize;
         let block_rows = (BLOCK_VALUES / dim).max(1).min(shape.rows().max(1) as usize);
         let mut values = vec![0f32; block_rows * dim];
-        let mut parts: Vec<Vec<u8>> = row_widths(spec).map(|width| vec![0; block_rows * width]).collect();
         let mut tally = Tally::default();
-        let mut first = 0;
-        while first < shape.rows() {
-            let rows = (shape.rows() - first).min(u32::try_from(block_rows).unwrap_or(u32::MAX));
-            let values = &mut values[..rows as usize * dim];
-            source.read_rows(first, values)?;
-            tally = tally.merge(encode_block(spec, shared, first, values, &mut parts)?);
-            for (number, (part, width)) in parts.iter().zip(row_widths(spec)).enumerate() {
-                if spec.parts()[number].is_shared() {
-                    continue;
+        for band in spec.bands() {
+            let shared = write_shared(&band, sink)?;
+            let mut parts: Vec<Vec<u8>> = row_widths(&band.spec).map(|width| vec![0; block_rows * width]).collect();
+            let band_rows = band.spec.stored_rows();
+            for done in (0..band_rows).step_by(block_rows) {
+                let rows = (band_rows - done).min(u32::try_from(block_rows).unwrap_or(u32::MAX));
+                let values = &mut values[..rows as usize * dim];
+                let first = band.first_row + done;
+                source.read_rows(first, values)?;
+                tally = tally.merge(encode_block(&band.spec, &shared, first, values, &mut parts)?);
+                for (number, (part, width)) in parts.iter().zip(row_widths(&band.spec)).enumerate() {
+                    // Of a part that all rows share, rows have nothing.
+                    if width > 0 {
+                        let bytes = &part[..rows as usize * width];
+                        sink.write_part(band.parts.start + number, u64::from(done) * width as u64, bytes)?;
+                    }
                 }
-                sink.write_part(number, u64::from(first) * width as u64, &part[..rows as usize * width])?;
-            }
-            each(first, rows, &parts);
-            first += rows;
-            if let Some(progress) = &mut self.progress {
-                progress(Progress { done: first, rows: shape.rows() });
+                each(first, rows, &shared, &parts);
+                if let Some(progress) = &mut self.progress {
+                    progress(Progress { done: first + rows, rows: shape.rows() });
+                }
             }
         }
         Ok(tally)
@@ -167,6 +156,20 @@ impl<'a> Encoder<'a> {
     ) -> Result<(), EncodeError> {
         Passes { source, progress: self.progress.as_deref_mut() }.pass(visit)
     }
+}
+
+/// Writes the parts that all rows of a band share, and gives their bytes; no bytes for the other parts.
+fn write_shared(band: &Band, sink: &mut dyn PartSink) -> Result<Vec<Vec<u8>>, EncodeError> {
+    let mut shared = Vec::new();
+    for (number, part) in band.spec.parts().iter().enumerate() {
+        let mut bytes = Vec::new();
+        if part.is_shared() {
+            bytes = band.spec.scheme().codec().shared_part(number);
+            sink.write_part(band.parts.start + number, 0, &bytes)?;
+        }
+        shared.push(bytes);
+    }
+    Ok(shared)
 }
 
 /// Bytes of a row in each part.

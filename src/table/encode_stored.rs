@@ -17,15 +17,14 @@ impl Encoder<'_> {
     pub(super) fn encode_stored(
         &mut self,
         spec: &TableSpec,
-        shared: &[Vec<u8>],
         stored: &Stored,
         source: &mut dyn RowSource,
         sink: &mut dyn PartSink,
     ) -> Result<Tally, EncodeError> {
         let (codec, dim): (&dyn Codec, _) = (&**spec.scheme().codec(), spec.shape().dim() as usize);
         let Some(buckets) = spec.buckets() else {
-            // No rows: nothing is stored, and nothing measured.
-            return Ok(Tally::default());
+            // No rows: what they would share is stored, and no more.
+            return self.encode(spec, source, sink, |_, _, _, _| ());
         };
         let unfit =
             |reason: String| EncodeError::Unfit { scheme: spec.scheme().to_string(), dim: spec.shape().dim(), reason };
@@ -38,7 +37,7 @@ impl Encoder<'_> {
             .map_err(|_| unfit(format!("no host memory for {} decoded rows", stored.shape)))?;
         decoded.resize(stored.values.len(), 0f32);
         let encoded =
-            self.encode(spec, shared, &mut SliceSource::new(&stored.values, dim)?, sink, |first, rows, parts| {
+            self.encode(spec, &mut SliceSource::new(&stored.values, dim)?, sink, |first, rows, shared, parts| {
                 let parts: Vec<&[u8]> = parts
                     .iter()
                     .zip(shared)

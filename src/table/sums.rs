@@ -7,7 +7,7 @@ use crate::{
     error::ScoreError,
     gpu::{Gpu, GpuShard, Pooled, ScoreCall},
     op::{Panel, Queries, Sums},
-    scheme::{Category, TableSpec},
+    scheme::Category,
 };
 
 /// Sums of a chunk on the host: 4 MiB, which the cores find in a cache when they read them.
@@ -66,7 +66,7 @@ impl Table {
                 }
             }
             Place::Gpu { gpu, shards } => {
-                let device = DeviceSums::new(gpu, &self.inner.spec, panel).await?;
+                let device = DeviceSums::new(gpu, panel).await?;
                 let spans = panel.spans();
                 for shard in shards {
                     let first = shard.params.first_row;
@@ -92,7 +92,6 @@ fn split(rows: Range<u32>, most: usize) -> impl Iterator<Item = Range<u32>> {
 /// Queries on a device.
 struct DeviceSums<'a> {
     gpu: &'a Gpu,
-    spec: &'a TableSpec,
     count: usize,
     with_squares: bool,
     spans: usize,
@@ -100,7 +99,7 @@ struct DeviceSums<'a> {
 }
 
 impl<'a> DeviceSums<'a> {
-    async fn new(gpu: &'a Gpu, spec: &'a TableSpec, panel: &Panel<'_>) -> Result<Self, ScoreError> {
+    async fn new(gpu: &'a Gpu, panel: &Panel<'_>) -> Result<Self, ScoreError> {
         gpu.alive()?;
         let tiled = ScoreCall::tiled(panel);
         let bytes: &[u8] = bytemuck::cast_slice(&tiled);
@@ -108,7 +107,7 @@ impl<'a> DeviceSums<'a> {
         let queries = gpu.pooled("score.queries", Category::Staging, usage, bytes.len() as u64).await?;
         gpu.catch("an upload of queries", bytes.len() as u64, || gpu.queue.write_buffer(&queries, 0, bytes)).await?;
         let spans = panel.spans();
-        Ok(Self { gpu, spec, count: panel.count(), with_squares: panel.squares(), spans, queries })
+        Ok(Self { gpu, count: panel.count(), with_squares: panel.squares(), spans, queries })
     }
 
     /// Sums of rows of one shard.
@@ -125,7 +124,6 @@ impl<'a> DeviceSums<'a> {
         let total = score_bytes + square_bytes;
         let staging = gpu.pooled("score.staging", Category::Staging, usage, total).await?;
         let call = ScoreCall {
-            spec: self.spec,
             shard,
             first_row: rows.start,
             rows: rows.end - rows.start,

@@ -1,5 +1,7 @@
 //! A call for bags, what a plain loop makes of it, and what f64 says of that.
 
+use std::ops::Range;
+
 use gatherum::{BagMode, Bags, Engine, GatherError, IdPolicy, Table};
 
 use crate::{
@@ -79,20 +81,23 @@ impl Call {
         Ok(bytes.as_chunks().0.iter().map(|word| f32::from_le_bytes(*word)).collect())
     }
 
-    /// What the documented order gives in f32 for a table of one pass: ids in their order. `decoded` are all rows of the table.
-    /// No norms.
-    pub(crate) fn naive(&self, decoded: &[f32], dim: usize) -> Vec<f32> {
+    /// What the documented order gives in f32: in each stretch of 1,024 ids band by band, and ids in their order. Each band is
+    /// of one pass. `decoded` are all rows of the table. No norms.
+    pub(crate) fn naive(&self, decoded: &[f32], dim: usize, bands: &[Range<u32>]) -> Vec<f32> {
         let count = u32::try_from(decoded.len() / dim).expect("rows");
-        self.naive_of(Names::direct(count), decoded, dim)
+        self.naive_of(Names::direct(count), decoded, dim, bands)
     }
 
     /// The same where ids are read so, and `decoded` are all stored rows.
-    fn naive_of(&self, names: Names, decoded: &[f32], dim: usize) -> Vec<f32> {
+    fn naive_of(&self, names: Names, decoded: &[f32], dim: usize, bands: &[Range<u32>]) -> Vec<f32> {
         let rows = self.ids.rows(names, self.policy);
         let zeros = vec![0.0; dim];
         let mut out = Vec::new();
         for bag in 0..self.len() {
-            let kept = self.kept(bag);
+            let mut kept = self.kept(bag);
+            let band = |at: usize| bands.iter().position(|band| rows[at].is_some_and(|row| band.contains(&row)));
+            let begin = usize::try_from(self.starts[bag]).expect("a position");
+            kept.sort_by_key(|at| ((at - begin) / 1024, band(*at)));
             let start = if self.mode == BagMode::Max { f32::MIN } else { 0.0 };
             let mut so_far = vec![start; dim];
             for &at in &kept {
@@ -159,7 +164,7 @@ impl Call {
     pub(crate) fn verify(&self, backend: &Backend, engine: &Engine, table: &Table, fixture: &Fixture) {
         let context = format!("{engine:?} {:?}", Shown(self));
         let host = Engine::host().load_blocking(&fixture.encoded).expect("host memory");
-        let naive = self.naive_of(fixture.names(), &fixture.decoded(), fixture.dim());
+        let naive = self.naive_of(fixture.names(), &fixture.decoded(), fixture.dim(), &fixture.bands());
         self.compare(fixture, &naive, &context);
         let want = if self.normalised {
             let normal = self.run(&host).expect("an answer");

@@ -155,7 +155,7 @@ fn a10_shards(backend: &Backend) {
         for weights in [None, Some(weights.clone())].into_iter().filter(|some| mode != BagMode::Max || some.is_none()) {
             let call = Call { mode, weights, ..Call::sum(Batch::U32(list.clone()), &lengths) };
             let sorted = by_passes(&call, &list, second);
-            let want = sorted.naive(&decoded, 64);
+            let want = sorted.naive(&decoded, 64, &[]);
             same(&call.run(&table).expect("an answer"), &want, &format!("{mode:?}"));
             same(&call.run_buffer(&engine, &table).expect("an answer"), &want, &format!("{mode:?}"));
         }
@@ -206,7 +206,7 @@ fn a10_over_one_buffer(backend: &Backend) {
         let host = gatherum::Engine::host().load_blocking(&fixture.encoded).expect("host memory");
         let all: Vec<u32> = (0..fixture.rows()).collect();
         let decoded = host.gather_blocking(&all, IdPolicy::Error).expect("good ids").values;
-        let want = call.naive(&decoded, dim);
+        let want = call.naive(&decoded, dim, &[]);
         same(&call.run(&host).expect("an answer"), &want, "the host");
         same(&call.run(&table).expect("an answer"), &want, "the device");
         let normal = Call { normalised: true, ..call };

@@ -1,5 +1,7 @@
 //! Tables for tests, what is in them by the reference, and large tables made of small ones.
 
+use std::ops::Range;
+
 use crate::names::{Names, resized};
 use gatherum::{EncodedTable, Part, Scheme, Shape, SourceError, TableSource, TableSpec};
 
@@ -76,6 +78,11 @@ impl Fixture {
         Names::of(self.encoded.spec())
     }
 
+    /// Stored rows by the bands that they are of.
+    pub(crate) fn bands(&self) -> Vec<Range<u32>> {
+        gatherum::testing::bands(self.stored.spec()).into_iter().map(|(rows, _)| rows).collect()
+    }
+
     /// All stored rows, as the host decodes them.
     pub(crate) fn decoded(&self) -> Vec<f32> {
         let host = gatherum::Engine::host().load_blocking(&self.stored).expect("host memory");
@@ -128,6 +135,9 @@ pub(crate) struct Repeated<'a> {
     name: String,
     base: &'a EncodedTable,
     spec: TableSpec,
+    /// Rows and parts of the bands, and of those of the small table.
+    bands: Vec<(Range<u32>, Range<usize>)>,
+    base_bands: Vec<(Range<u32>, Range<usize>)>,
 }
 
 impl<'a> Repeated<'a> {
@@ -140,7 +150,8 @@ impl<'a> Repeated<'a> {
     pub(crate) fn of(scheme: &Scheme, name: &str, base: &'a EncodedTable, rows: u64) -> Self {
         let shape = Shape::new(rows, u64::from(base.spec().shape().dim())).expect("a shape");
         let spec = resized(scheme, shape.rows()).1.spec(shape).expect("the base has such rows");
-        Self { name: name.to_owned(), base, spec }
+        let [bands, base_bands] = [&spec, base.spec()].map(gatherum::testing::bands);
+        Self { name: name.to_owned(), base, spec, bands, base_bands }
     }
 
     /// A small table whose rows are those that a scheme stores.
@@ -148,10 +159,11 @@ impl<'a> Repeated<'a> {
         Fixture::new(&resized(scheme, 1).0, rows, dim).encoded
     }
 
-    /// The row of the small table that a stored row repeats.
+    /// The row of the small table that a stored row repeats: one of the same band.
     pub(crate) fn base_row(&self, row: u32) -> u32 {
-        let rows = u64::from(self.base.spec().shape().rows());
-        u32::try_from(hash(u64::from(row)) % rows).expect("a row number")
+        let number = self.bands.iter().position(|(rows, _)| rows.contains(&row)).expect("a row of the table");
+        let base = &self.base_bands[number].0;
+        base.start + u32::try_from(hash(u64::from(row)) % u64::from(base.end - base.start)).expect("a row number")
     }
 
     /// The row of the small table that a row of the table is.
@@ -177,13 +189,16 @@ impl TableSource for Repeated<'_> {
             out.copy_from_slice(&stored[start..][..out.len()]);
             return Ok(());
         }
+        let number = self.bands.iter().position(|(_, parts)| parts.contains(&part)).expect("a part of a band");
+        let (first, base_first) = (self.bands[number].0.start, self.base_bands[number].0.start);
         let mut at = usize::try_from(offset).expect("a 64-bit machine");
         let mut out = out;
         while !out.is_empty() {
-            let (row, skip) = (u32::try_from(at / width).expect("a row number"), at % width);
+            let (row, skip) = (first + u32::try_from(at / width).expect("a row number"), at % width);
             let length = (width - skip).min(out.len());
             let (head, rest) = out.split_at_mut(length);
-            head.copy_from_slice(&stored[self.base_row(row) as usize * width + skip..][..length]);
+            let base = (self.base_row(row) - base_first) as usize;
+            head.copy_from_slice(&stored[base * width + skip..][..length]);
             (out, at) = (rest, at + length);
         }
         Ok(())

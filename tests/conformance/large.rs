@@ -104,9 +104,13 @@ fn a08_many_shards(scheme: &Scheme, backend: &Backend) {
         // A prime number over six shards, so that the last one is short.
         let source = Repeated::of(scheme, "many", &base, (6 * 16 * MIB / row + 1000) | 1);
         let placement = Placement::plan(source.spec(), Bytes(16 * MIB)).expect("a placement");
-        assert_eq!(placement.shards().len(), 7, "two passes");
+        let bands = gatherum::testing::bands(source.spec()).len();
+        match bands {
+            1 => assert_eq!(placement.shards().len(), 7, "two passes"),
+            bands => assert!(placement.shards().len() > bands, "several passes"),
+        }
         let table = engine.load_blocking(&source).expect("it is split");
-        assert_eq!(table.shards(), 7);
+        assert_eq!(table.shards(), placement.shards().len());
         let rows = Rows::new(&base);
         let mut ids = edges(&placement);
         let count = source.spec().shape().rows();
@@ -183,12 +187,12 @@ impl TableSource for Unread<'_> {
 /// The longest rows there may be, of several shards, on a device of the least limits.
 fn a08_the_longest_rows(scheme: &Scheme, backend: &Backend) {
     let engine = backend.narrow(64 * MIB, 64 * MIB);
-    let base = Repeated::base(scheme, 3, gatherum::MAX_DIM as usize);
+    let base = Repeated::base(scheme, 5, gatherum::MAX_DIM as usize);
     let shared: u64 = base.spec().parts().iter().map(|part| part.bytes_of(0)).sum();
     let count = (64 * MIB - shared) / base.spec().row_bytes() + 1;
     let source = Repeated::of(scheme, "long rows", &base, count);
     let table = engine.load_blocking(&source).expect("a row fits the least binding");
-    assert_eq!(table.shards(), 2);
+    assert!(table.shards() >= 2, "{table:?}");
     let rows = Rows::new(&base);
     let last = u32::try_from(count).expect("few rows") - 1;
     for dtype in [OutputDtype::F32, OutputDtype::F16] {
