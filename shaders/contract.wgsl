@@ -1,8 +1,8 @@
 // What joins the parts of a pipeline. A pipeline is this file and one of each: index, placement, codec, factor, out,
 // op.
 //
-//   index      row_of(position) -> u32              the row that the id at a position names, or NO_ROW; operations on all
-//                                                   rows, which have no ids, have no index
+//   index      row_of(position) -> u32              the stored row that the id at a position names, or NO_ROW; operations
+//                                                   on all rows, which have no ids, have no index
 //   placement  shard_of(row) -> u32                 the shard, among those bound, that a row is in
 //              fetch(shard, lane) -> vec4<u32>      16 bytes of a shard
 //              fetch_word(shard, word) -> u32       4 bytes of a shard
@@ -43,7 +43,7 @@ struct Shard {
 }
 
 struct Params {
-    // Rows of the table.
+    // Rows of the table: what ids are compared with.
     rows: u32,
     // Ids of this dispatch, or queries.
     batch: u32,
@@ -64,7 +64,9 @@ struct Params {
     // What an operation makes of them.
     extra1: u32,
     extra2: u32,
-    shards: array<Shard, SHARDS>,
+    // Rows that are stored, over all passes: as many, unless ids share rows.
+    stored_rows: u32,
+    @align(16) shards: array<Shard, SHARDS>,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;

@@ -176,7 +176,7 @@ fn each_scheme_has_a_shader_of_its_name() {
         if !read(&root().join(format!("src/scheme/{stem}.rs"))).contains("/shaders/") {
             continue;
         }
-        let shaders = ["codec", "factor"].map(|kind| format!("shaders/{kind}/{stem}.wgsl"));
+        let shaders = ["codec", "factor", "index"].map(|kind| format!("shaders/{kind}/{stem}.wgsl"));
         assert!(shaders.iter().any(|file| root().join(file).is_file()), "scheme {}: none of {shaders:?}", info.name);
     }
 }

@@ -57,7 +57,7 @@ fn bag(@builtin(global_invocation_id) id: vec3<u32>) {
     let place = ids[piece];
     let begin = ids[piece + 1u];
     let end = ids[piece + 2u];
-    let last_pass = params.pass_first + params.pass_rows == params.rows;
+    let last_pass = params.pass_first + params.pass_rows == params.stored_rows;
     let scale = select(1.0, bitcast<f32>(ids[piece + 3u]), last_pass);
     let begins = (place & CONTINUES) == 0u && params.answers_bad == 1u;
     let position = place & ~(CONTINUES | EMPTY);

@@ -15,7 +15,7 @@ use super::{
     compose::{Op, Sink},
     params::Params,
     pass::{Buffers, Pass, Step, narrow, passes, split},
-    pipeline::{Key, Pipeline, stretch},
+    pipeline::{IdKind, Key, Pipeline, stretch},
 };
 use crate::{
     error::GatherError,
@@ -163,8 +163,7 @@ impl Gpu {
             bound: pass.bound,
             sink: Sink::f32(dim, 0),
             op,
-            id_words: id_type.words(),
-            wrap: call.policy == IdPolicy::Wrap && id_type == IdType::I64,
+            ids: IdKind::new(pass.spec, id_type, call.policy == IdPolicy::Wrap && id_type == IdType::I64),
         };
         self.pipeline(pass.spec, key)
     }

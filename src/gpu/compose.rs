@@ -130,12 +130,9 @@ impl Op {
         matches!(self, Self::Gather | Self::GatherEight | Self::GatherHalves | Self::Score { .. })
     }
 
-    /// What says which row an id names; nothing for an operation on all rows.
-    pub(crate) fn index(self) -> Option<&'static str> {
-        match self {
-            Self::Score { .. } => None,
-            _ => Some(include_str!("../../shaders/index/direct.wgsl")),
-        }
+    /// Whether rows are named by ids; not for an operation on all rows.
+    pub(crate) fn has_ids(self) -> bool {
+        !matches!(self, Self::Score { .. })
     }
 
     /// Whether it comes with so many shards: rows that are scored together are all in one.
@@ -200,7 +197,7 @@ pub(crate) fn compose(scheme: &Scheme, bound: Bound, sink: Sink, op: Op) -> Stri
     let shader = scheme.codec().shader();
     let parts = [
         include_str!("../../shaders/contract.wgsl"),
-        op.index().unwrap_or_default(),
+        if op.has_ids() { shader.index } else { "" },
         bound.source(),
         include_str!("../../shaders/codec/packed.wgsl"),
         shader.codec,
@@ -214,12 +211,15 @@ pub(crate) fn compose(scheme: &Scheme, bound: Bound, sink: Sink, op: Op) -> Stri
 }
 
 /// Values of the constants that follow from the table; the recorder adds those of the call.
-pub(crate) fn table_constants(spec: &TableSpec, bound: Bound) -> Vec<(&'static str, f64)> {
+pub(crate) fn table_constants(spec: &TableSpec, bound: Bound, op: Op) -> Vec<(&'static str, f64)> {
     let dim = spec.shape().dim();
     #[expect(clippy::cast_precision_loss, reason = "a row has under 2^32 bytes")]
     let row_bytes = spec.parts()[0].row_bytes() as f64;
     let mut constants = vec![("DIM", f64::from(dim)), ("ROW_BYTES", row_bytes)];
     constants.extend(spec.scheme().codec().constants(dim));
+    if let Some(buckets) = spec.buckets().filter(|_| op.has_ids()) {
+        constants.extend(buckets.constants());
+    }
     if let Bound::Several(shards) = bound {
         constants.push(("BOUND", f64::from(shards)));
     }
@@ -257,7 +257,7 @@ pub(crate) fn composed_shaders() -> Vec<ComposedShader> {
                         label: format!("{stem} {scheme} {bound:?} {sink:?} {dim}{flags}"),
                         source: compose(&scheme, bound, sink, op),
                         entry: op.entry(),
-                        constants: table_constants(&spec, bound).into_iter().chain(constants).collect(),
+                        constants: table_constants(&spec, bound, op).into_iter().chain(constants).collect(),
                     });
                 }
             }

@@ -5,9 +5,14 @@ use super::{
     compose::{Op, Sink},
     params::Params,
     pass::{Buffers, Pass, Step, narrow, passes, split},
-    pipeline::Key,
+    pipeline::{IdKind, Key},
 };
-use crate::{error::GatherError, op::BadIds, scheme::TableSpec, units::round_up};
+use crate::{
+    error::GatherError,
+    op::{BadIds, IdType},
+    scheme::TableSpec,
+    units::round_up,
+};
 
 /// Type of the output's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,8 +41,7 @@ pub(crate) struct IdBinding<'a> {
     pub(crate) buffer: &'a wgpu::Buffer,
     /// In bytes, a multiple of 4.
     pub(crate) offset: u64,
-    /// 1 for u32, 2 for u64 and i64.
-    pub(crate) words: u32,
+    pub(crate) id_type: IdType,
     /// Whether -1 to -rows count from the end.
     pub(crate) wrap: bool,
 }
@@ -104,8 +108,7 @@ impl Gpu {
                 bound: pass.bound,
                 op: *op,
                 sink,
-                id_words: call.ids.words,
-                wrap: call.ids.wrap,
+                ids: IdKind::new(pass.spec, call.ids.id_type, call.ids.wrap),
             };
             self.pipeline(pass.spec, key)
         };
@@ -125,7 +128,7 @@ impl Gpu {
     fn steps(&self, call: &GatherCall<'_>, passes: &[(Op, Pass<'_>)]) -> Vec<(usize, Step)> {
         let (align, binding) = (self.storage_align(), self.storage_binding());
         let row_bytes = u64::from(call.spec.shape().dim()) * call.output.dtype.bytes();
-        let id_bytes = u64::from(call.ids.words) * 4;
+        let id_bytes = u64::from(call.ids.id_type.words()) * 4;
         let most_threads = passes.iter().map(|pass| self.threads(pass, 1)).max().unwrap_or(1);
         // Even, so that f16 rows of odd length begin on a word.
         let most = (binding / row_bytes).min(binding / id_bytes).min(self.most_threads() / most_threads).max(2) & !1;

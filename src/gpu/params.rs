@@ -19,6 +19,7 @@ pub(crate) struct ShardParams {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 pub(crate) struct Params {
+    /// Of the table: what ids are compared with.
     pub(crate) rows: u32,
     pub(crate) batch: u32,
     pub(crate) grid_width: u32,
@@ -33,6 +34,9 @@ pub(crate) struct Params {
     /// What an operation makes of them.
     pub(crate) extra1: u32,
     pub(crate) extra2: u32,
+    pub(crate) stored_rows: u32,
+    /// Shards begin on 16 bytes.
+    pub(crate) padding: [u32; 3],
     pub(crate) shards: [ShardParams; SHARDS_A_PASS],
 }
 
@@ -57,6 +61,7 @@ pub(crate) fn params_layout() -> Vec<(&'static str, usize, usize)> {
         zero,
         extra1,
         extra2,
+        stored_rows,
         shards
     )
 }

@@ -141,6 +141,7 @@ pub(super) fn passes(shards: &[GpuShard]) -> Vec<Pass<'_>> {
         for part in band.chunks(SHARDS_A_PASS) {
             let mut params = pass_params(part);
             params.answers_bad = u32::from(first == 0);
+            params.stored_rows = shards.last().map_or(0, |last| last.params.first_row + last.rows);
             let shards = first..first + part.len();
             first = shards.end;
             passes.push(Pass { shards, params, spec: &band[0].spec, bound: bound(band) });

@@ -11,7 +11,7 @@ use super::{
     params::Params,
 };
 use crate::{
-    op::{MOST_TURNS, STRETCH, longest_span},
+    op::{IdType, MOST_TURNS, STRETCH, longest_span},
     scheme::TableSpec,
 };
 
@@ -67,8 +67,29 @@ pub(crate) struct Key {
     pub(crate) bound: Bound,
     pub(crate) sink: Sink,
     pub(crate) op: Op,
-    pub(crate) id_words: u32,
-    pub(crate) wrap: bool,
+    pub(crate) ids: IdKind,
+}
+
+/// What kernels know of ids.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct IdKind {
+    words: u32,
+    /// Whether those of two words have a sign, where that makes a difference: a row number has none of either.
+    signed: bool,
+    wrap: bool,
+}
+
+impl IdKind {
+    pub(crate) fn new(spec: &TableSpec, id_type: IdType, wrap: bool) -> Self {
+        let signed = id_type == IdType::I64 && spec.buckets().is_some();
+        Self { words: id_type.words(), signed, wrap }
+    }
+
+    fn constants(self) -> impl Iterator<Item = (&'static str, f64)> {
+        let flag = |name, is: bool| (name, f64::from(u8::from(is)));
+        let both = [("ID_WORDS", f64::from(self.words)), flag("WRAP", self.wrap)];
+        both.into_iter().chain(self.signed.then_some(flag("SIGNED", true)))
+    }
 }
 
 /// A pipeline and the layout of its one bind group.
@@ -116,7 +137,7 @@ impl Gpu {
             bind_group_layouts: &[Some(&layout)],
             immediate_size: 0,
         });
-        let mut constants = table_constants(spec, key.bound);
+        let mut constants = table_constants(spec, key.bound, key.op);
         constants.push(("WORKGROUP", f64::from(WORKGROUP)));
         let span = match key.op {
             Op::Bag { .. } => self.granularity.bag_span(spec),
@@ -125,9 +146,8 @@ impl Gpu {
             _ => self.granularity.span(spec),
         };
         constants.push(("SPAN", f64::from(span)));
-        if key.op.index().is_some() {
-            constants.push(("ID_WORDS", f64::from(key.id_words)));
-            constants.push(("WRAP", f64::from(u8::from(key.wrap))));
+        if key.op.has_ids() {
+            constants.extend(key.ids.constants());
         }
         constants.extend(key.op.constants());
         let pipeline = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {

@@ -5,7 +5,7 @@ use super::{
     compose::{Bound, Op, Sink},
     params::Params,
     pass::{Buffers, Step, narrow, pass_params},
-    pipeline::Key,
+    pipeline::{IdKind, Key},
 };
 use crate::{
     error::OverBudget,
@@ -65,7 +65,7 @@ impl Gpu {
         let tile = ScoreCall::tile(call.count);
         let op = Op::Score { tile: if tile == 1 { 1 } else { 4 }, squares: call.with_squares };
         let scheme = spec.scheme().to_string();
-        let key = Key { scheme, dim, bound: Bound::One, sink: Sink::Own, op, id_words: 0, wrap: false };
+        let key = Key { scheme, dim, bound: Bound::One, sink: Sink::Own, op, ids: IdKind::default() };
         let pipeline = self.pipeline(spec, key);
         let ((width, height, _), grid_width) = self.grid(call.rows.into());
         // Panels are made so that the third dimension takes them.

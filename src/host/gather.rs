@@ -63,7 +63,7 @@ impl HostTable {
                 got: out.len() as u64,
             });
         }
-        let resolver = Resolver { rows: self.spec().shape().rows(), policy };
+        let resolver = Resolver::new(self.spec(), policy);
         if policy == IdPolicy::Error {
             let bad = resolver.check(ids);
             resolver.refuse(self.name(), bad, |position| {

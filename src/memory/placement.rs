@@ -71,7 +71,7 @@ impl Placement {
     pub fn plan(spec: &TableSpec, binding: Bytes) -> Result<Self, RowTooLarge> {
         let mut shards = Vec::new();
         for (number, band) in spec.bands().iter().enumerate() {
-            let (spec, rows) = (&*band.spec, band.spec.shape().rows());
+            let (spec, rows) = (&*band.spec, band.spec.stored_rows());
             let shard_rows = shard_rows(spec, binding)?;
             let firsts = (0..rows).step_by(shard_rows.max(1) as usize);
             shards.extend(firsts.map(|first| Shard {
@@ -98,7 +98,7 @@ impl Placement {
 
 /// The most rows of a shard.
 fn shard_rows(spec: &TableSpec, binding: Bytes) -> Result<u32, RowTooLarge> {
-    let rows = spec.shape().rows();
+    let rows = spec.stored_rows();
     let fits = |rows: u32| shard_bytes(spec, rows) <= binding.0;
     if rows == 0 || fits(rows) {
         return Ok(rows);
@@ -168,7 +168,7 @@ mod tests {
                     assert!(shard.offsets.iter().all(|offset| offset % 16 == 0));
                     next += shard.rows;
                 }
-                assert_eq!(u64::from(next), rows);
+                assert_eq!(next, spec.stored_rows());
                 let stored: u64 = placement
                     .shards()
                     .iter()

@@ -1,8 +1,13 @@
 //! Ids: what names a row, and what a name outside of the table does.
 
-use crate::{error::GatherError, scheme::NO_ROW};
+use crate::{
+    error::GatherError,
+    scheme::{Buckets, NO_ROW, TableSpec},
+};
 
 /// What an id outside of the table does. It never reads another row.
+///
+/// In a table whose rows are shared by hashes of ids, only negative ids are outside: every unsigned number has a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum IdPolicy {
     /// The call fails with [`GatherError::BadId`], and there is no output.
@@ -219,16 +224,30 @@ impl BadIds {
     }
 }
 
-/// Turns ids into row numbers.
+/// Turns ids into numbers of stored rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Resolver {
-    pub(crate) rows: u32,
-    pub(crate) policy: IdPolicy,
+    rows: u32,
+    policy: IdPolicy,
+    /// Which row an id reads, where it is no row number.
+    buckets: Option<Buckets>,
 }
 
 impl Resolver {
+    pub(crate) fn new(spec: &TableSpec, policy: IdPolicy) -> Self {
+        Self { rows: spec.shape().rows(), policy, buckets: spec.buckets() }
+    }
+
     /// Fills `out` with the rows of `ids` (as long), [`NO_ROW`] for bad ones, and says how many were bad.
     pub(crate) fn resolve(self, ids: Ids<'_>, out: &mut [u32]) -> BadIds {
+        match self.buckets {
+            None => self.numbers(ids, out),
+            Some(buckets) => self.hashed(buckets, ids, out),
+        }
+    }
+
+    /// Ids that are row numbers.
+    fn numbers(self, ids: Ids<'_>, out: &mut [u32]) -> BadIds {
         let rows = u64::from(self.rows);
         let unsigned = |id: u64| if id < rows { low(id) } else { NO_ROW };
         match ids {
@@ -236,10 +255,26 @@ impl Resolver {
             Ids::U64(ids) => mark(ids, out, unsigned),
             Ids::I64(ids) => mark(ids, out, |id| match u64::try_from(id) {
                 Ok(id) => unsigned(id),
-                Err(_) if self.policy == IdPolicy::Wrap && id.unsigned_abs() <= rows => low(rows - id.unsigned_abs()),
-                Err(_) => NO_ROW,
+                Err(_) => self.counted(id).map_or(NO_ROW, low),
             }),
         }
+    }
+
+    /// Ids of which all but negative ones have a row.
+    fn hashed(self, buckets: Buckets, ids: Ids<'_>, out: &mut [u32]) -> BadIds {
+        match ids {
+            Ids::U32(ids) => mark(ids, out, |id| buckets.row(id.into())),
+            Ids::U64(ids) => mark(ids, out, |id| buckets.row(id)),
+            Ids::I64(ids) => mark(ids, out, |id| {
+                u64::try_from(id).ok().or_else(|| self.counted(id)).map_or(NO_ROW, |id| buckets.row(id))
+            }),
+        }
+    }
+
+    /// The row that a negative id counts to, where it may.
+    fn counted(self, id: i64) -> Option<u64> {
+        let rows = u64::from(self.rows);
+        (self.policy == IdPolicy::Wrap && id.unsigned_abs() <= rows).then(|| rows - id.unsigned_abs())
     }
 
     /// Says how many of `ids` are bad, and where the first is.

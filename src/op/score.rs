@@ -160,6 +160,15 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
+    /// Calls `each` with every query, the first row of a run, and its dot products for the run.
+    pub(crate) fn each_run(&self, count: usize, mut each: impl FnMut(usize, usize, &[f32])) {
+        for first in (0..self.rows).step_by(self.block.max(1)) {
+            let rows = self.block.min(self.rows - first);
+            let block = &self.dots[first * count..][..rows * count];
+            block.chunks_exact(rows).enumerate().for_each(|(query, run)| each(query, first, run));
+        }
+    }
+
     /// Takes the lengths of rows from their squares.
     pub(crate) fn measure(&mut self) {
         self.inverses.clear();

@@ -3,6 +3,7 @@
 use std::{fmt, ops::Range, sync::Arc};
 
 use super::{
+    Buckets,
     part::Part,
     pool::{BaggedRows, pool_decoded},
 };
@@ -16,6 +17,8 @@ pub(crate) const NO_ROW: u32 = u32::MAX;
 pub(crate) struct Shader {
     /// Name of the scheme; labels carry it.
     pub(crate) stem: &'static str,
+    /// The index's text: `row_of`.
+    pub(crate) index: &'static str,
     /// The codec's text: `Row`, `open_row`, `touch`, `decode16` (the contract stands in `shaders/contract.wgsl`).
     pub(crate) codec: &'static str,
     /// The factor's text: `CODEC_DIM`, `load16`.
@@ -27,7 +30,8 @@ pub(crate) struct Shader {
 impl Shader {
     /// That of a codec whose stored columns are the table's.
     pub(super) fn plain(stem: &'static str, codec: &'static str) -> Self {
-        Self { stem, codec, factor: include_str!("../../shaders/factor/none.wgsl"), eights: false }
+        let index = include_str!("../../shaders/index/direct.wgsl");
+        Self { stem, index, codec, factor: include_str!("../../shaders/factor/none.wgsl"), eights: false }
     }
 }
 
@@ -37,8 +41,28 @@ pub(crate) trait Rows {
     fn shape(&self) -> Shape;
 
     /// Calls `visit` with all rows in order, some at a time: `[n, dim]`.
-    #[cfg_attr(not(feature = "lowrank"), expect(dead_code, reason = "no other scheme learns of rows"))]
     fn pass(&mut self, visit: &mut dyn FnMut(&[f32])) -> Result<(), EncodeError>;
+}
+
+/// Rows that are stored in place of a table's own, as a fit has found them.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    pub(crate) shape: Shape,
+    /// `[rows, dim]`, finite.
+    pub(crate) values: Vec<f32>,
+    /// The table's first row that each of them stands for; [`NO_ROW`] where it stands for none.
+    pub(crate) firsts: Vec<u32>,
+}
+
+impl Rows for Stored {
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn pass(&mut self, visit: &mut dyn FnMut(&[f32])) -> Result<(), EncodeError> {
+        visit(&self.values);
+        Ok(())
+    }
 }
 
 /// A figure that a fit tells of.
@@ -71,6 +95,22 @@ pub(crate) trait Codec: fmt::Debug + Send + Sync {
     /// the scheme that has learnt it; `None` where there is nothing to learn.
     fn fit(&self, _rows: &mut dyn Rows) -> Result<Option<Arc<dyn Codec>>, EncodeError> {
         Ok(None)
+    }
+
+    /// Which stored row an id reads, where ids are no row numbers. All methods but [`Codec::reference`] count stored rows.
+    fn buckets(&self) -> Option<Buckets> {
+        None
+    }
+
+    /// The rows to encode, for a scheme that was fitted and stores others than the table's.
+    fn stored(&self) -> Option<&Stored> {
+        None
+    }
+
+    /// The scheme without [`Codec::stored`], which is one table's and of no use once it is encoded; `None` where it has
+    /// none.
+    fn without_rows(&self) -> Option<Arc<dyn Codec>> {
+        None
     }
 
     /// What a fit found.
@@ -109,10 +149,11 @@ pub(crate) trait Codec: fmt::Debug + Send + Sync {
         pool_decoded(self, dim, parts, bags, out);
     }
 
-    /// The largest `|decoded - value|` in a row of these values.
+    /// The largest `|decoded - value|` in a row of these values, as it is encoded.
     fn error_bound(&self, row: &[f32]) -> f64;
 
-    /// One element by the definition of the format, in f64 and without the decoder's code: what tests believe.
+    /// One element of a row of the table by the definition of the format, in f64 and without the decoder's code: what tests
+    /// believe.
     fn reference(&self, dim: usize, parts: &[&[u8]], row: usize, column: usize) -> f64;
 
     /// How far decoders, which compute in f32, may be from the reference; 0 where they give the reference rounded to f32.

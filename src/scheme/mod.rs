@@ -1,13 +1,15 @@
 //! How a row is stored.
 //!
 //! A scheme is written as one string, `[index "/"] [factor "/"] codec`, that parses and prints back the same:
-//! `f32`, `f16`, `int8`, `int8:affine,group=32`. Each codec is one file here, one WGSL file of the same name under
-//! `shaders/codec/`, and one line in the registry; `int2`, `int3` and `int4` are one family, `packed_int`.
+//! `f32`, `int8:affine,group=32`, `hash:rows=1000/lowrank:k=32/f16`. Each is one file here, one WGSL file of the same name under
+//! `shaders/` (`codec/`, `factor/` or `index/`), and one line in the registry; `int2`, `int3` and `int4` are one family, `packed_int`.
 
 mod bands;
+mod buckets;
 mod codec;
 mod f16;
 mod f32;
+mod hash;
 mod int8;
 mod lowrank;
 mod options;
@@ -19,8 +21,9 @@ pub(crate) mod simd;
 
 use std::{fmt, ops::Range, str::FromStr, sync::Arc};
 
+pub(crate) use buckets::Buckets;
 pub use codec::FitFigure;
-pub(crate) use codec::{Codec, Misfit, NO_ROW, Rows, Shader};
+pub(crate) use codec::{Codec, Misfit, NO_ROW, Rows, Shader, Stored};
 pub use packed_int::swap_nibbles;
 pub(crate) use part::MOST_PARTS;
 pub use part::{Category, Dtype, Part};
@@ -79,10 +82,18 @@ impl Scheme {
 
     /// The largest `|stored - original|` that this scheme may make in a row of these values.
     ///
-    /// The argument for each bound stands in the scheme's own documentation (see [`Scheme::all`]).
+    /// The argument for each bound stands in the scheme's own documentation (see [`Scheme::all`]). Where
+    /// [`Scheme::bounds_rows`] is false, `row` is what the scheme has to store: the mean of rows that share a stored one.
     #[must_use]
     pub fn error_bound(&self, row: &[f32]) -> f64 {
         self.codec.error_bound(row)
+    }
+
+    /// Whether [`Scheme::error_bound`] holds for every row of a table. It does not where rows share stored ones: one may be as
+    /// far from its table's as the others pull it.
+    #[must_use]
+    pub fn bounds_rows(&self) -> bool {
+        self.codec.buckets().is_none()
     }
 
     pub(crate) fn codec(&self) -> &Arc<dyn Codec> {
@@ -177,6 +188,25 @@ impl TableSpec {
     #[must_use]
     pub fn shape(&self) -> Shape {
         self.shape
+    }
+
+    /// Rows that the parts have: those of the shape, or those that rows and all other ids share by their hashes.
+    #[must_use]
+    pub fn stored_rows(&self) -> u32 {
+        self.buckets().map_or(self.shape.rows(), Buckets::rows)
+    }
+
+    /// Which stored row an id reads, where ids are no row numbers. A table of no rows has none for any id.
+    pub(crate) fn buckets(&self) -> Option<Buckets> {
+        self.scheme.codec.buckets().filter(|_| self.shape.rows() > 0)
+    }
+
+    /// The same without what one table alone needed (see [`Codec::without_rows`]).
+    pub(crate) fn without_rows(self) -> Self {
+        match self.scheme.codec.without_rows() {
+            Some(codec) => Self { scheme: Scheme { codec }, ..self },
+            None => self,
+        }
     }
 
     /// The stored tensors, in the order in which sources and sinks number them.

@@ -199,6 +199,8 @@ mod tests {
         for scheme in Scheme::all().iter().flat_map(|info| info.variants) {
             let scheme: Scheme = scheme.parse().unwrap();
             let (encoded, _) = EncodedTable::encode("pool", &values, dim, &scheme).unwrap();
+            let stored = encoded.spec().stored_rows();
+            let rows: Vec<u32> = rows.iter().map(|row| if *row == NO_ROW { *row } else { row % stored }).collect();
             let (parts, codec) = (encoded.parts().collect::<Vec<_>>(), encoded.spec().scheme().codec());
             for (pool, weights) in [(Pool::Sum, None), (Pool::Sum, Some(&weights[..])), (Pool::Max, None)] {
                 let bags = BaggedRows { rows: &rows, weights, ends: &ends, pool };

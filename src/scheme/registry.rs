@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Codec, bands, f16, f32, int8, lowrank, options::Options, packed_int};
+use super::{Codec, bands, f16, f32, hash, int8, lowrank, options::Options, packed_int};
 use crate::error::SchemeError;
 
 /// A scheme as the registry knows it.
@@ -28,6 +28,8 @@ pub(super) enum Build {
     Codec(fn(&mut Options<'_>) -> Made),
     /// One that stands before a codec, with a slash between them.
     Factor(fn(&mut Options<'_>, Arc<dyn Codec>) -> Made),
+    /// One that stands before a codec, or a factor and its codec.
+    Index(fn(&mut Options<'_>, Arc<dyn Codec>) -> Made),
     /// One that reads the text behind its colon by itself, as codecs stand in it.
     Raw(fn(&str) -> Made),
 }
@@ -44,10 +46,11 @@ pub(super) static SCHEMES: &[SchemeInfo] = &[
     packed_int::INT3,
     packed_int::INT2,
     lowrank::INFO,
+    hash::INFO,
     bands::INFO,
 ];
 
-/// Parses a scheme string: `codec`, or `factor/codec`.
+/// Parses a scheme string: `[index "/"] [factor "/"] codec`.
 pub(super) fn parse(text: &str) -> Made {
     if let Some(SchemeInfo { build: Build::Raw(build), name, .. }) = info(text) {
         return build(text[name.len()..].strip_prefix(':').unwrap_or(&text[name.len()..]));
@@ -67,14 +70,21 @@ pub(super) fn parse(text: &str) -> Made {
     let mut options = Options::parse(info, options)?;
     let codec = match (info.build, inner) {
         (Build::Codec(build), None) => build(&mut options)?,
-        (Build::Factor(build), Some(inner)) => {
-            if let Some(known) = self::info(inner).filter(|info| !matches!(info.build, Build::Codec(_))) {
-                return Err(options.error(inner, &format!("stands behind a slash, and `{}` is no codec", known.name)));
+        (Build::Factor(build) | Build::Index(build), Some(inner)) => {
+            // What stands behind a slash is nearer to the codec.
+            let nearer = |other: &SchemeInfo| match other.build {
+                Build::Codec(_) => true,
+                Build::Factor(_) => matches!(info.build, Build::Index(_)),
+                Build::Index(_) | Build::Raw(_) => false,
+            };
+            if let Some(known) = self::info(inner).filter(|other| !nearer(other)) {
+                let what = if let Build::Index(_) = info.build { "factor or codec" } else { "codec" };
+                return Err(options.error(inner, &format!("stands behind a slash, and `{}` is no {what}", known.name)));
             }
             build(&mut options, parse(inner)?)?
         }
         (Build::Codec(_), Some(inner)) => return Err(options.error(inner, "stands behind a slash, and nothing may")),
-        (Build::Factor(_), None) => {
+        (Build::Factor(_) | Build::Index(_), None) => {
             return Err(options.error("/", "is missing: a codec stands behind it, as in `/int8`"));
         }
         (Build::Raw(_), _) => unreachable!("it has been built"),
@@ -113,6 +123,9 @@ mod tests {
             ("int4:clip=search,scales=f16", "int4"),
             ("int3:clip=none,scales=f32,group=16,affine", "int3:affine,group=16,scales=f32,clip=none"),
             ("int2:clip=none", "int2:clip=none"),
+            ("hash:fn=mod,weights=zipf,rows=7/int8", "hash:rows=7/int8"),
+            ("hash:weights=equal,fn=mix,rows=7/int8:group=4", "hash:rows=7,fn=mix,weights=equal/int8:group=4"),
+            ("hash:rows=7/lowrank:k=3/int4:clip=search", "hash:rows=7/lowrank:k=3/int4"),
         ] {
             assert_eq!(text.parse::<Scheme>().unwrap().to_string(), canonical);
         }
@@ -139,6 +152,15 @@ mod tests {
             ("int5", "unknown scheme `int5`"),
             ("f32:group=4", "does not exist"),
             ("int8 ", "unknown scheme `int8 `"),
+            ("hash:rows=5", "`/` is missing"),
+            ("hash/f32", "must be given"),
+            ("hash:rows=0/f32", "a number from 1 to 4294967294"),
+            ("hash:rows=4294967295/f32", "a number from 1 to 4294967294"),
+            ("hash:rows=5,fn=md5/f32", "takes `mod` or `mix`"),
+            ("hash:rows=5,weights=none/f32", "takes `zipf` or `equal`"),
+            ("hash:rows=5/hash:rows=4/f32", "`hash` is no factor or codec"),
+            ("hash:rows=5/bands:0.5=f32,rest=int8", "`bands` is no factor or codec"),
+            ("lowrank:k=2/hash:rows=4/f32", "`hash` is no codec"),
         ] {
             let error = text.parse::<Scheme>().unwrap_err().to_string();
             assert!(error.contains(says), "{text:?}: {error}");

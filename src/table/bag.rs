@@ -104,7 +104,7 @@ impl Table {
     }
 
     fn resolver(&self, policy: IdPolicy) -> Resolver {
-        Resolver { rows: self.inner.spec.shape().rows(), policy }
+        Resolver::new(&self.inner.spec, policy)
     }
 
     fn wrong_bags(&self, error: BagsError) -> GatherError {

@@ -35,7 +35,7 @@ pub(super) fn count(ids: IdSource<'_>) -> u64 {
 
 impl DeviceTable<'_> {
     fn resolver(&self, policy: IdPolicy) -> Resolver {
-        Resolver { rows: self.spec.shape().rows(), policy }
+        Resolver::new(self.spec, policy)
     }
 
     pub(super) fn row_bytes(&self, dtype: OutputDtype) -> u64 {
@@ -118,7 +118,7 @@ impl DeviceTable<'_> {
                 ids: IdBinding {
                     buffer: ids.buffer,
                     offset: ids.offset,
-                    words: ids.id_type.words(),
+                    id_type: ids.id_type,
                     wrap: policy == IdPolicy::Wrap && ids.id_type == IdType::I64,
                 },
                 batch: ids.count,
@@ -132,8 +132,7 @@ impl DeviceTable<'_> {
             status,
             _params: params,
             table: self.name.to_owned(),
-            rows: self.spec.shape().rows(),
-            policy,
+            resolver: self.resolver(policy),
         })
     }
 

@@ -28,7 +28,8 @@ const TASK_VALUES: usize = 1 << 14;
 
 /// Encodes tables by one scheme.
 ///
-/// Memory: one block of 4 MiB of rows (or one row, where that is larger) and its codes, beside what the sink keeps.
+/// Memory: one block of 4 MiB of rows (or one row, where that is larger) and its codes, beside what the sink keeps, and what a
+/// scheme says that its fit takes.
 /// The result does not depend on the number of cores or their instruction set.
 pub struct Encoder<'a> {
     scheme: Scheme,
@@ -86,7 +87,7 @@ impl<'a> Encoder<'a> {
     ) -> Result<(EncodedTable, EncodeReport), EncodeError> {
         self = self.fit(source)?;
         let spec = self.scheme.spec(source.shape())?;
-        let mut table = EncodedTable::zeroed(name, spec)?;
+        let mut table = EncodedTable::zeroed(name, spec.without_rows())?;
         let report = self.run(source, &mut table)?;
         Ok((table, report))
     }
@@ -99,8 +100,24 @@ impl<'a> Encoder<'a> {
     /// or sink fail. The sink may then have taken some parts' first bytes.
     pub fn run(mut self, source: &mut dyn RowSource, sink: &mut dyn PartSink) -> Result<EncodeReport, EncodeError> {
         self = self.fit(source)?;
+        let spec = self.scheme.spec(source.shape())?;
+        let tally = match spec.scheme().codec().stored() {
+            None => self.encode(&spec, source, sink, |_, _, _, _| ())?,
+            Some(stored) => self.encode_stored(&spec, stored, source, sink)?,
+        };
+        Ok(tally.report(spec))
+    }
+
+    /// Encodes all of `source`, whose rows are those that `spec` stores, and measures the error. `each` gets the first row of
+    /// a block, the number of its rows, and what they became: parts that all rows share, and the others.
+    pub(super) fn encode(
+        &mut self,
+        spec: &TableSpec,
+        source: &mut dyn RowSource,
+        sink: &mut dyn PartSink,
+        mut each: impl FnMut(u32, u32, &[Vec<u8>], &[Vec<u8>]),
+    ) -> Result<Tally, EncodeError> {
         let shape = source.shape();
-        let spec = self.scheme.spec(shape)?;
         let dim = shape.dim() as usize;
         let block_rows = (BLOCK_VALUES / dim).max(1).min(shape.rows().max(1) as usize);
         let mut values = vec![0f32; block_rows * dim];
@@ -108,7 +125,7 @@ impl<'a> Encoder<'a> {
         for band in spec.bands() {
             let shared = write_shared(&band, sink)?;
             let mut parts: Vec<Vec<u8>> = row_widths(&band.spec).map(|width| vec![0; block_rows * width]).collect();
-            let band_rows = band.spec.shape().rows();
+            let band_rows = band.spec.stored_rows();
             for done in (0..band_rows).step_by(block_rows) {
                 let rows = (band_rows - done).min(u32::try_from(block_rows).unwrap_or(u32::MAX));
                 let values = &mut values[..rows as usize * dim];
@@ -122,12 +139,22 @@ impl<'a> Encoder<'a> {
                         sink.write_part(band.parts.start + number, u64::from(done) * width as u64, bytes)?;
                     }
                 }
+                each(first, rows, &shared, &parts);
                 if let Some(progress) = &mut self.progress {
                     progress(Progress { done: first + rows, rows: shape.rows() });
                 }
             }
         }
-        Ok(tally.report(spec))
+        Ok(tally)
+    }
+
+    /// Calls `visit` with all rows of `source` in order, some at a time; they are finite.
+    pub(super) fn pass(
+        &mut self,
+        source: &mut dyn RowSource,
+        visit: &mut dyn FnMut(&[f32]),
+    ) -> Result<(), EncodeError> {
+        Passes { source, progress: self.progress.as_deref_mut() }.pass(visit)
     }
 }
 

@@ -4,6 +4,7 @@ mod bag;
 mod device;
 mod device_bag;
 mod encode;
+mod encode_stored;
 mod encoded;
 mod gather;
 mod report;
@@ -11,6 +12,7 @@ mod resident;
 mod rows;
 mod score;
 mod sums;
+mod sums_shared;
 
 pub use encode::{Encoder, Progress};
 pub use encoded::EncodedTable;

@@ -160,7 +160,7 @@ impl Tally {
             mean_cosine: if self.cosine_rows > 0 { self.cosines / self.cosine_rows as f64 } else { 1.0 },
             min_cosine: self.min_cosine,
             fit: spec.scheme().codec().figures(),
-            spec,
+            spec: spec.without_rows(),
         }
     }
 }

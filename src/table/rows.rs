@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::{
     error::GatherError,
     gpu::{Gpu, OutputDtype, Pooled, Tracked},
-    op::{BadIds, IdPolicy},
+    op::{BadIds, Resolver},
 };
 
 /// Rows in host memory.
@@ -106,18 +106,17 @@ pub struct GatherStatus {
     pub(super) status: Tracked,
     pub(super) _params: Option<Tracked>,
     pub(super) table: String,
-    pub(super) rows: u32,
-    pub(super) policy: IdPolicy,
+    pub(super) resolver: Resolver,
 }
 
 impl GatherStatus {
     /// Waits for the commands, which the caller must have submitted, and counts the ids that named no row.
     ///
     /// # Errors
-    /// [`GatherError::BadId`] under [`IdPolicy::Error`], [`GatherError::Device`] where the device failed.
+    /// [`GatherError::BadId`] under [`IdPolicy::Error`](crate::IdPolicy::Error), [`GatherError::Device`] where the device failed.
     pub async fn read(self) -> Result<BadIds, GatherError> {
         let bad = self.gpu.read_status(&self.status).await?;
-        crate::op::Resolver { rows: self.rows, policy: self.policy }.refuse(&self.table, bad, |_| None)
+        self.resolver.refuse(&self.table, bad, |_| None)
     }
 
     /// As [`GatherStatus::read`], blocking.

@@ -4,7 +4,7 @@ use std::ops::{Range, RangeBounds};
 
 use rayon::prelude::*;
 
-use super::{Table, sums::panel};
+use super::Table;
 use crate::{
     error::ScoreError,
     op::{self, Best, Metric, Queries},
@@ -107,6 +107,9 @@ impl Table {
     /// columns is thus at most `1.01 (n / 16 + 6) 2^-24` of the sum of the magnitudes of its terms. Devices
     /// send sums back, and cosines are made of them here: see [`Metric`].
     ///
+    /// Where rows share stored ones (scheme `hash`), each stored row is multiplied once, whatever `rows` are, and its score is that
+    /// of every row that shares it.
+    ///
     /// # Errors
     /// [`ScoreError::QueryLength`] and [`ScoreError::NotFinite`] for queries that are none; [`ScoreError::Rows`] for rows
     /// that the table does not have; [`ScoreError::TooLarge`] where host memory is short; [`ScoreError::OverBudget`] where
@@ -135,7 +138,7 @@ impl Table {
         let rows = op::rows(self.name(), &rows, self.spec().shape().rows())?;
         let mut values = self.room(0f32, queries.count(), rows.len())?;
         if !rows.is_empty() {
-            let most = panel(&queries);
+            let most = self.panel(&queries);
             for (values, first) in values.chunks_mut(rows.len() * most).zip((0..).step_by(most)) {
                 let panel = queries.panel(first..first + values.len() / rows.len());
                 let visit = |sums: &op::Sums| {
@@ -203,7 +206,7 @@ impl Table {
         let k = k.min(rows.len());
         let mut ids = self.room(TopK::NONE, count, k)?;
         let mut scores = self.room(f32::NEG_INFINITY, count, k)?;
-        let most = panel(&queries);
+        let most = self.panel(&queries);
         for first in (0..if k == 0 { 0 } else { count }).step_by(most) {
             let panel = queries.panel(first..count.min(first + most));
             let mut best = vec![Best::new(k); panel.count()];
@@ -236,7 +239,7 @@ impl Table {
     }
 
     /// Memory for an answer.
-    fn room<T: Clone>(&self, value: T, queries: usize, each: usize) -> Result<Vec<T>, ScoreError> {
+    pub(super) fn room<T: Clone>(&self, value: T, queries: usize, each: usize) -> Result<Vec<T>, ScoreError> {
         let mut values = Vec::new();
         let length = queries.checked_mul(each).filter(|length| values.try_reserve_exact(*length).is_ok());
         let Some(length) = length else {

@@ -15,19 +15,42 @@ const HOST_SUMS: usize = 1 << 20;
 /// Sums of a chunk on a device: 8 MiB.
 const DEVICE_SUMS: usize = 1 << 21;
 
+/// About the most sums of rows that others share, which are all kept at once: 256 MiB, unless one query has more.
+const KEPT_SUMS: usize = 1 << 26;
+
 /// The most queries that are multiplied together: what is decoded of a row serves as many.
 const PANEL: usize = 256;
 /// Every device has grids so deep: a thread for each four queries and span of a row.
 const DEPTH: usize = 65_535;
 
-/// As many as are multiplied together. A row of their sums is within a chunk.
-pub(super) fn panel(queries: &Queries) -> usize {
-    (DEPTH / queries.spans() * 4).clamp(1, PANEL)
-}
-
 impl Table {
-    /// Sums of `rows` and the queries of `panel`, which has at most [`panel`], in ascending order of the rows.
+    /// As many as are multiplied together. A row of their sums is within a chunk.
+    pub(super) fn panel(&self, queries: &Queries) -> usize {
+        let most = (DEPTH / queries.spans() * 4).clamp(1, PANEL);
+        // Sums of shared rows are all kept at once.
+        self.spec().buckets().map_or(most, |buckets| most.min(KEPT_SUMS / buckets.rows() as usize).max(1))
+    }
+
+    /// Sums of `rows` of the table and the queries of `panel`, which has at most [`Table::panel`], in ascending order of the
+    /// rows.
     pub(super) async fn sums(
+        &self,
+        panel: &Panel<'_>,
+        rows: Range<u32>,
+        mut visit: impl FnMut(&Sums),
+    ) -> Result<(), ScoreError> {
+        let Some(buckets) = self.spec().buckets() else { return self.stored_sums(panel, rows, visit).await };
+        let shared = self.shared_sums(panel, buckets).await?;
+        let mut sums = Sums::default();
+        for rows in split(rows, HOST_SUMS / panel.count()) {
+            shared.expand(rows, &mut sums);
+            visit(&sums);
+        }
+        Ok(())
+    }
+
+    /// The same of stored rows.
+    pub(super) async fn stored_sums(
         &self,
         panel: &Panel<'_>,
         rows: Range<u32>,

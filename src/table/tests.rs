@@ -221,6 +221,10 @@ fn a16_tables_are_encoded_by_blocks() {
         for scheme in variants() {
             let mut source = Stream { shape: Shape::new(rows, dim).unwrap(), most_read: 0 };
             let spec = scheme.spec(source.shape).unwrap();
+            if u64::from(spec.stored_rows()) > rows {
+                // Most of what is stored would be of no row.
+                continue;
+            }
             let shared = spec.parts().iter().map(crate::Part::is_shared).collect();
             let mut sink = Count { shared, ..Count::default() };
             let report = Encoder::new(&scheme).run(&mut source, &mut sink).unwrap();

@@ -8,6 +8,7 @@ use crate::{
     backend::Backend,
     fixture::{Fixture, narrow},
     lookup::{Batch, read_back},
+    names::Names,
 };
 
 /// A call, with bags by where they begin and where the last one ends.
@@ -65,7 +66,7 @@ impl Call {
             assert!(out.iter().all(|value| value.is_nan()), "an error has no output");
         }
         let bad = result?;
-        let rows = self.ids.rows(table.spec().shape().rows(), self.policy);
+        let rows = self.ids.rows(Names::of(table.spec()), self.policy);
         let wrong = |at: &usize| rows[*at].is_none() && self.ids.ids().get(*at) != self.padding;
         let wrong: Vec<usize> = (0..rows.len()).filter(wrong).collect();
         assert_eq!((bad.count, bad.first), (wrong.len() as u64, wrong.first().map(|at| *at as u64)), "bad ids");
@@ -84,7 +85,12 @@ impl Call {
     /// of one pass. `decoded` are all rows of the table. No norms.
     pub(crate) fn naive(&self, decoded: &[f32], dim: usize, bands: &[Range<u32>]) -> Vec<f32> {
         let count = u32::try_from(decoded.len() / dim).expect("rows");
-        let rows = self.ids.rows(count, self.policy);
+        self.naive_of(Names::direct(count), decoded, dim, bands)
+    }
+
+    /// The same where ids are read so, and `decoded` are all stored rows.
+    fn naive_of(&self, names: Names, decoded: &[f32], dim: usize, bands: &[Range<u32>]) -> Vec<f32> {
+        let rows = self.ids.rows(names, self.policy);
         let zeros = vec![0.0; dim];
         let mut out = Vec::new();
         for bag in 0..self.len() {
@@ -126,8 +132,9 @@ impl Call {
     /// for the 5,000 ids that bags here have.
     pub(crate) fn compare(&self, fixture: &Fixture, got: &[f32], context: &str) {
         let (dim, unit) = (fixture.dim(), 2f64.powi(-24));
-        let rows = self.ids.rows(fixture.rows(), self.policy);
-        let slacks: Vec<f64> = (0..fixture.rows()).map(|row| fixture.slack(row)).collect();
+        let names = fixture.names();
+        let rows = self.ids.rows(names, self.policy);
+        let slacks: Vec<f64> = (0..names.stored_rows()).map(|row| fixture.slack(row)).collect();
         for (bag, got) in (0..self.len()).zip(got.chunks_exact(dim)) {
             let kept = self.kept(bag);
             for (column, &got) in got.iter().enumerate() {
@@ -157,13 +164,7 @@ impl Call {
     pub(crate) fn verify(&self, backend: &Backend, engine: &Engine, table: &Table, fixture: &Fixture) {
         let context = format!("{engine:?} {:?}", Shown(self));
         let host = Engine::host().load_blocking(&fixture.encoded).expect("host memory");
-        let all: Vec<u32> = (0..fixture.rows()).collect();
-        let decoded = host.gather_blocking(&all, IdPolicy::Error).expect("good ids").values;
-        let bands: Vec<Range<u32>> = gatherum::testing::bands(gatherum::TableSource::spec(&fixture.encoded))
-            .into_iter()
-            .map(|(rows, _)| rows)
-            .collect();
-        let naive = self.naive(&decoded, fixture.dim(), &bands);
+        let naive = self.naive_of(fixture.names(), &fixture.decoded(), fixture.dim(), &fixture.bands());
         self.compare(fixture, &naive, &context);
         let want = if self.normalised {
             let normal = self.run(&host).expect("an answer");

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::names::{Names, resized};
 use gatherum::{EncodedTable, Part, Scheme, Shape, SourceError, TableSource, TableSpec};
 
 /// A number that looks random and depends on `seed` alone (splitmix64).
@@ -28,9 +29,11 @@ pub(crate) fn narrow(value: f64) -> f32 {
     value as f32
 }
 
-/// A table, and its elements by the reference.
+/// A table, and its stored elements by the reference.
 pub(crate) struct Fixture {
     pub(crate) encoded: EncodedTable,
+    /// The same parts as a table of the rows that are stored.
+    stored: EncodedTable,
     reference: Vec<f64>,
 }
 
@@ -52,10 +55,39 @@ impl Fixture {
     }
 
     pub(crate) fn from_encoded(encoded: EncodedTable) -> Self {
-        let shape = encoded.spec().shape();
-        let places = (0..shape.rows()).flat_map(|row| (0..shape.dim()).map(move |column| (row, column)));
-        let reference = places.map(|(row, column)| encoded.reference(row, column)).collect();
-        Self { encoded, reference }
+        let (shape, names) = (encoded.spec().shape(), Names::of(encoded.spec()));
+        let (codec, _) = resized(encoded.spec().scheme(), names.stored_rows());
+        let spec = Shape::new(names.stored_rows().into(), shape.dim().into()).map(|shape| codec.spec(shape));
+        let parts = encoded.parts().map(<[u8]>::to_vec).collect();
+        let stored = EncodedTable::from_parts(encoded.name(), spec.expect("a shape").expect("such rows"), parts);
+        let stored = stored.expect("the parts are those of the stored rows");
+        let columns = || 0..shape.dim();
+        let places = (0..names.stored_rows()).flat_map(|row| columns().map(move |column| (row, column)));
+        let reference = places.map(|(row, column)| stored.reference(row, column)).collect();
+        if names.stored_rows() != shape.rows() {
+            for (row, column) in (0..shape.rows()).flat_map(|row| columns().map(move |column| (row, column))) {
+                let want = stored.reference(names.stored(row), column).to_bits();
+                assert_eq!(encoded.reference(row, column).to_bits(), want, "row {row} reads another stored row");
+            }
+        }
+        Self { encoded, stored, reference }
+    }
+
+    /// How its ids are read.
+    pub(crate) fn names(&self) -> Names {
+        Names::of(self.encoded.spec())
+    }
+
+    /// Stored rows by the bands that they are of.
+    pub(crate) fn bands(&self) -> Vec<Range<u32>> {
+        gatherum::testing::bands(self.stored.spec()).into_iter().map(|(rows, _)| rows).collect()
+    }
+
+    /// All stored rows, as the host decodes them.
+    pub(crate) fn decoded(&self) -> Vec<f32> {
+        let host = gatherum::Engine::host().load_blocking(&self.stored).expect("host memory");
+        let all: Vec<u32> = (0..self.stored.spec().shape().rows()).collect();
+        host.gather_blocking(&all, gatherum::IdPolicy::Error).expect("good ids").values
     }
 
     pub(crate) fn rows(&self) -> u32 {
@@ -66,7 +98,7 @@ impl Fixture {
         self.encoded.spec().shape().dim() as usize
     }
 
-    /// A row by the reference.
+    /// A stored row by the reference.
     pub(crate) fn row(&self, row: u32) -> &[f64] {
         &self.reference[row as usize * self.dim()..][..self.dim()]
     }
@@ -109,18 +141,34 @@ pub(crate) struct Repeated<'a> {
 }
 
 impl<'a> Repeated<'a> {
+    /// A table of the base's scheme.
     pub(crate) fn new(name: &str, base: &'a EncodedTable, rows: u64) -> Self {
+        Self::of(base.spec().scheme(), name, base, rows)
+    }
+
+    /// A table of so many rows, and as many stored ones, by a scheme whose stored rows are stored as the base's.
+    pub(crate) fn of(scheme: &Scheme, name: &str, base: &'a EncodedTable, rows: u64) -> Self {
         let shape = Shape::new(rows, u64::from(base.spec().shape().dim())).expect("a shape");
-        let spec = base.spec().scheme().spec(shape).expect("the base has such rows");
+        let spec = resized(scheme, shape.rows()).1.spec(shape).expect("the base has such rows");
         let [bands, base_bands] = [&spec, base.spec()].map(gatherum::testing::bands);
         Self { name: name.to_owned(), base, spec, bands, base_bands }
     }
 
-    /// The row of the small table that `row` repeats: one of the same band.
+    /// A small table whose rows are those that a scheme stores.
+    pub(crate) fn base(scheme: &Scheme, rows: usize, dim: usize) -> EncodedTable {
+        Fixture::new(&resized(scheme, 1).0, rows, dim).encoded
+    }
+
+    /// The row of the small table that a stored row repeats: one of the same band.
     pub(crate) fn base_row(&self, row: u32) -> u32 {
         let number = self.bands.iter().position(|(rows, _)| rows.contains(&row)).expect("a row of the table");
         let base = &self.base_bands[number].0;
         base.start + u32::try_from(hash(u64::from(row)) % u64::from(base.end - base.start)).expect("a row number")
+    }
+
+    /// The row of the small table that a row of the table is.
+    pub(crate) fn row(&self, row: u32) -> u32 {
+        self.base_row(Names::of(&self.spec).stored(row))
     }
 }
 

@@ -5,7 +5,7 @@ use gatherum::{
 };
 use half::f16;
 
-use crate::{backend::Backend, fixture::Fixture};
+use crate::{backend::Backend, fixture::Fixture, names::Names};
 
 /// Ids of a batch, of any type.
 #[derive(Clone, Debug)]
@@ -55,14 +55,9 @@ impl Batch {
         }
     }
 
-    /// The rows that the ids name, read naively.
-    pub(crate) fn rows(&self, rows: u32, policy: IdPolicy) -> Vec<Option<u32>> {
-        let rows = i128::from(rows);
-        let row = |id: i128| {
-            let id = if policy == IdPolicy::Wrap && id < 0 { id + rows } else { id };
-            (0..rows).contains(&id).then(|| u32::try_from(id).expect("under the number of rows"))
-        };
-        (0..self.len()).map(|at| row(self.ids().get(at).expect("an id"))).collect()
+    /// The stored rows that the ids name.
+    pub(crate) fn rows(&self, names: Names, policy: IdPolicy) -> Vec<Option<u32>> {
+        (0..self.len()).map(|at| names.row(self.ids().get(at).expect("an id"), policy)).collect()
     }
 }
 
@@ -247,7 +242,7 @@ pub(crate) fn verify(
     batch: &Batch,
     policy: IdPolicy,
 ) {
-    let rows = batch.rows(fixture.rows(), policy);
+    let rows = batch.rows(fixture.names(), policy);
     let bad: Vec<usize> = (0..rows.len()).filter(|at| rows[*at].is_none()).collect();
     let wanted = BadIds { count: bad.len() as u64, first: bad.first().map(|at| *at as u64) };
     let context = |lookup: Lookup| format!("{lookup:?}, {policy:?}, table {}, {batch:?}", table.name());
@@ -362,19 +357,29 @@ pub(crate) fn filled(device: &wgpu::Device, usage: wgpu::BufferUsages, bytes: &[
 
 /// Bytes of a buffer, after all that was submitted.
 pub(crate) fn read_back(engine: &Engine, buffer: &wgpu::Buffer, offset: u64, bytes: u64) -> Vec<u8> {
+    read_from(device(engine), queue(engine), buffer, offset, bytes)
+}
+
+pub(crate) fn read_from(
+    device: &wgpu::Device,
+    queue: &wgpu::Queue,
+    buffer: &wgpu::Buffer,
+    offset: u64,
+    bytes: u64,
+) -> Vec<u8> {
     if bytes == 0 {
         return Vec::new();
     }
-    let staging = device(engine).create_buffer(&wgpu::BufferDescriptor {
+    let staging = device.create_buffer(&wgpu::BufferDescriptor {
         label: Some("a test's"),
         size: bytes,
         usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
         mapped_at_creation: false,
     });
-    let mut encoder = device(engine).create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+    let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
     encoder.copy_buffer_to_buffer(buffer, offset, &staging, 0, bytes);
-    queue(engine).submit([encoder.finish()]);
+    queue.submit([encoder.finish()]);
     staging.map_async(wgpu::MapMode::Read, .., |result| result.expect("a mapping"));
-    device(engine).poll(wgpu::PollType::wait_indefinitely()).expect("the work ends");
+    device.poll(wgpu::PollType::wait_indefinitely()).expect("the work ends");
     staging.get_mapped_range(..).expect("it is mapped").to_vec()
 }

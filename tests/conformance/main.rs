@@ -22,11 +22,13 @@ mod case;
 mod child;
 mod devices;
 mod fixture;
+mod hashed;
 mod ids;
 mod large;
 mod ledger;
 mod lookup;
 mod loss;
+mod names;
 mod random;
 mod scores;
 mod shapes;
@@ -40,6 +42,7 @@ use libtest_mimic::Arguments;
 /// Every case of the suite.
 const CASES: &[&[Case]] = &[
     ids::CASES,
+    hashed::CASES,
     shapes::CASES,
     large::CASES,
     values::CASES,

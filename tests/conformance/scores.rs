@@ -36,7 +36,8 @@ fn sum_error(n: usize) -> f64 {
 /// the square under the root errs as its own sum does, the root by half of that, and a row that is `slack sqrt(n)` away turns
 /// by at most twice as much of its length. Both are rounded once more.
 fn expected(fixture: &Fixture, row: u32, query: &[f32], metric: Metric) -> (f64, f64) {
-    let (reference, slack) = (fixture.row(row), fixture.slack(row));
+    let stored = fixture.names().stored(row);
+    let (reference, slack) = (fixture.row(stored), fixture.slack(stored));
     let terms = || reference.iter().zip(query).map(|(value, factor)| value * f64::from(*factor));
     let magnitudes = |values: &mut dyn Iterator<Item = f64>| values.map(f64::abs).sum::<f64>();
     let (dot, error) = (terms().sum::<f64>(), sum_error(query.len()));
@@ -99,8 +100,8 @@ fn s02_long_rows(backend: &Backend) {
 fn s03_shards(scheme: &Scheme, backend: &Backend) {
     const MIB: u64 = 1 << 20;
     let engine = backend.narrow(16 * MIB, 16 * MIB);
-    let base = Fixture::new(scheme, 127, 512).encoded;
-    let source = Repeated::new("split", &base, 2 * 16 * MIB / base.spec().row_bytes() + 100);
+    let base = Repeated::base(scheme, 127, 512);
+    let source = Repeated::of(scheme, "split", &base, 2 * 16 * MIB / base.spec().row_bytes() + 100);
     let placement = Placement::plan(source.spec(), Bytes(16 * MIB)).expect("a placement");
     let table = engine.load_blocking(&source).expect("it is split");
     assert_eq!((table.shards(), placement.shards().len()), (3, 3));
@@ -114,7 +115,7 @@ fn s03_shards(scheme: &Scheme, backend: &Backend) {
         let scores = table.score_blocking(&queries, Metric::Cosine, range.clone()).expect("scores");
         assert_eq!((scores.rows.clone(), scores.values.len()), (range.clone(), 5 * range.len()));
         for (got, want) in scores.iter().zip(&of_base) {
-            let want: Vec<u32> = range.clone().map(|row| want[source.base_row(row) as usize].to_bits()).collect();
+            let want: Vec<u32> = range.clone().map(|row| want[source.row(row) as usize].to_bits()).collect();
             assert_eq!(bits(got), want, "{scheme}, rows {range:?}");
         }
     }
@@ -122,7 +123,7 @@ fn s03_shards(scheme: &Scheme, backend: &Backend) {
     let options = TopKOptions::default().rows(seam - 100..seam + 100).leave_out(&leave_out);
     let found = table.top_k_blocking(&queries, 40, Metric::Cosine, options).expect("the best");
     for (query, (scores, left_out)) in of_base.iter().zip(&leave_out).enumerate() {
-        let of = |row: u32| scores[source.base_row(row) as usize];
+        let of = |row: u32| scores[source.row(row) as usize];
         let rows = (seam - 100..seam + 100).filter(|row| Some(*row) != *left_out);
         let want = sorted(rows.map(|row| (row, of(row))).collect());
         assert_eq!(found.of(query).collect::<Vec<_>>(), want[..40], "{scheme}, query {query}");

@@ -1,5 +1,7 @@
 //! A09 and A12: hostile rows, and tables that went through a file.
 
+use std::collections::BTreeSet;
+
 use gatherum::{Category, Dtype, EncodeError, EncodedTable, IdPolicy, OutputDtype, Scheme, Shape, TableSource, io};
 
 use crate::{
@@ -7,6 +9,7 @@ use crate::{
     case::{Case, Stamp},
     fixture::{Fixture, values},
     lookup::{Batch, Lookup, Way, verify},
+    names::Names,
 };
 
 pub(crate) const CASES: &[Case] = &[
@@ -62,6 +65,7 @@ fn may_refuse(scheme: &Scheme, row: &[f32]) -> bool {
 fn a09_hostile_rows(scheme: &Scheme, backend: &Backend) {
     for dim in [4, 13, 100] {
         for (what, row) in hostile(dim) {
+            // Each row is alone in its bucket, where there are such: then the bound is its own.
             let rows = [values(dim, 1), row.clone(), values(dim, 2)].concat();
             let encoded = match EncodedTable::encode("hostile", &rows, dim, scheme) {
                 Ok((encoded, _)) => encoded,
@@ -72,6 +76,9 @@ fn a09_hostile_rows(scheme: &Scheme, backend: &Backend) {
                 }
                 Err(error) => panic!("{what}: {error}"),
             };
+            let names = Names::of(encoded.spec());
+            let stored: BTreeSet<u32> = (0..3).map(|row| names.stored(row)).collect();
+            assert_eq!(stored.len(), 3, "{scheme}: rows share buckets");
             let table = backend.engine().load_blocking(&encoded).expect("the table fits");
             let mut halves = None;
             for lookup in Lookup::all(backend) {

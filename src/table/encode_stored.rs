@@ -1,0 +1,83 @@
+//! Encoding rows that others share: those are stored, and measured is every row of the table.
+
+use rayon::prelude::*;
+
+use super::{Encoder, report::Tally};
+use crate::{
+    error::EncodeError,
+    scheme::{Codec, NO_ROW, Stored, TableSpec},
+    source::{PartSink, RowSource, SliceSource},
+};
+
+/// Rows that one task compares.
+const TASK_ROWS: usize = 256;
+
+impl Encoder<'_> {
+    /// Encodes `stored`, and compares the rows of `source` with what their numbers find.
+    pub(super) fn encode_stored(
+        &mut self,
+        spec: &TableSpec,
+        stored: &Stored,
+        source: &mut dyn RowSource,
+        sink: &mut dyn PartSink,
+    ) -> Result<Tally, EncodeError> {
+        let (codec, dim): (&dyn Codec, _) = (&**spec.scheme().codec(), spec.shape().dim() as usize);
+        let Some(buckets) = spec.buckets() else {
+            // No rows: what they would share is stored, and no more.
+            return self.encode(spec, source, sink, |_, _, _, _| ());
+        };
+        let unfit =
+            |reason: String| EncodeError::Unfit { scheme: spec.scheme().to_string(), dim: spec.shape().dim(), reason };
+        if (stored.shape.rows(), stored.shape.dim()) != (spec.stored_rows(), spec.shape().dim()) {
+            return Err(unfit(format!("it was fitted to a table whose stored rows are {}", stored.shape)));
+        }
+        let mut decoded = Vec::new();
+        decoded
+            .try_reserve_exact(stored.values.len())
+            .map_err(|_| unfit(format!("no host memory for {} decoded rows", stored.shape)))?;
+        decoded.resize(stored.values.len(), 0f32);
+        let encoded =
+            self.encode(spec, &mut SliceSource::new(&stored.values, dim)?, sink, |first, rows, shared, parts| {
+                let parts: Vec<&[u8]> = parts
+                    .iter()
+                    .zip(shared)
+                    .map(|(part, shared)| if shared.is_empty() { &**part } else { shared })
+                    .collect();
+                let numbers: Vec<u32> = (0..rows).collect();
+                let at = first as usize * dim;
+                codec.decode_rows(dim, &parts, &numbers, &mut decoded[at..at + rows as usize * dim]);
+            });
+        encoded.map_err(|error| of_the_table(error, stored))?;
+        let (mut tally, mut first) = (Tally::default(), 0u32);
+        self.pass(source, &mut |values| {
+            let count = u32::try_from(values.len() / dim).unwrap_or(u32::MAX);
+            let tasks: Vec<Tally> = values
+                .par_chunks(TASK_ROWS * dim)
+                .zip((first..first + count).into_par_iter().step_by(TASK_ROWS))
+                .map(|(values, first)| {
+                    let rows = (first..).zip(values.chunks_exact(dim)).map(|(row, values)| {
+                        let at = buckets.row(row.into()) as usize * dim;
+                        Tally::of(row, dim, values, &decoded[at..at + dim])
+                    });
+                    rows.fold(Tally::default(), Tally::merge)
+                })
+                .collect();
+            tally = tasks.into_iter().fold(tally, Tally::merge);
+            first += count;
+        })?;
+        Ok(tally)
+    }
+}
+
+/// An error about a stored row as one about the first row that it is stored for.
+fn of_the_table(error: EncodeError, stored: &Stored) -> EncodeError {
+    let first =
+        |row: u64| usize::try_from(row).ok().and_then(|row| stored.firsts.get(row)).filter(|row| **row != NO_ROW);
+    match error {
+        EncodeError::Precision { row, column, value, scheme, reason } => {
+            let row = first(row).map_or(row, |first| u64::from(*first));
+            EncodeError::Precision { row, column, value, scheme, reason }
+        }
+        other => other,
+    }
+}
