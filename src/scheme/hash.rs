@@ -36,6 +36,7 @@ pub(super) const INFO: SchemeInfo = SchemeInfo {
     name: "hash",
     summary: "fewer rows by any codec, shared by ids of one hash",
     options: "rows=N, fn=mix, weights=equal, then /CODEC",
+    examples: &["hash:rows=4000/int8"],
     variants: &["hash:rows=64/f32", "hash:rows=41,fn=mix/int8"],
     build: Build::Index(build),
 };
