@@ -42,12 +42,12 @@ pub fn values(rows: u32, dim: usize) -> Vec<f32> {
     (0..rows as usize * dim).map(|_| random.next() as f32 / (1u32 << 30) as f32 - 1.0).collect()
 }
 
-/// Every variant of every scheme, or those that the variable `SCHEMES` lists, with blanks between them.
+/// The examples of all schemes, or those that the variable `SCHEMES` lists, with blanks between them.
 pub fn schemes() -> Vec<Scheme> {
     let wanted = std::env::var("SCHEMES").ok();
     let texts: Vec<&str> = match &wanted {
         Some(wanted) => wanted.split_whitespace().collect(),
-        None => Scheme::all().iter().flat_map(|info| info.variants).copied().collect(),
+        None => Scheme::all().iter().flat_map(|info| info.examples).copied().collect(),
     };
     texts.into_iter().map(|text| text.parse().expect("a scheme")).collect()
 }

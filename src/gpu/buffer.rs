@@ -1,7 +1,7 @@
 //! Buffers that the ledger knows, and those kept for reuse.
 
 use std::{
-    ops::Deref,
+    ops::{Deref, RangeInclusive},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -92,7 +92,9 @@ impl Gpu {
     ) -> Result<Pooled, PooledError> {
         let size = round_up(bytes, POOL_STEP);
         let kind = Kind { label, category, usage };
-        if let Some(buffer) = self.pool.take(kind, size) {
+        // What a buffer is too large by may be what the call's next one lacks of a budget.
+        let most = if self.ledger.has_budget() { size } else { size.saturating_mul(2) };
+        if let Some(buffer) = self.pool.take(kind, size..=most) {
             return Ok(Pooled { buffer: Some(buffer), kind, pool: self.pool.clone() });
         }
         let reservation = self.reserve_one(label, category, size)?;
@@ -145,12 +147,11 @@ pub(super) struct Pool {
 const KEPT: usize = 16;
 
 impl Pool {
-    /// The smallest free buffer that serves and is not over twice as large.
-    fn take(&self, kind: Kind, size: u64) -> Option<Tracked> {
+    /// The smallest free buffer of those sizes.
+    fn take(&self, kind: Kind, sizes: RangeInclusive<u64>) -> Option<Tracked> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let fitting = free.iter().enumerate().filter(|(_, (other, buffer))| {
-            *other == kind && buffer.size() >= size && buffer.size() <= size.saturating_mul(2)
-        });
+        let fits = |(_, (other, buffer)): &(usize, &(Kind, Tracked))| *other == kind && sizes.contains(&buffer.size());
+        let fitting = free.iter().enumerate().filter(fits);
         let (at, _) = fitting.min_by_key(|(_, (_, buffer))| buffer.size())?;
         Some(free.remove(at).1)
     }

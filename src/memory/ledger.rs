@@ -65,6 +65,11 @@ impl Ledger {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether there is a budget.
+    pub(crate) fn has_budget(&self) -> bool {
+        self.lock().budget.is_some()
+    }
+
     /// Enters all of `needs`, or none of them.
     pub(crate) fn reserve(&self, needs: Vec<Need>) -> Result<Vec<Reservation>, OverBudget> {
         let mut state = self.lock();
