@@ -7,6 +7,7 @@
 //              fetch(shard, lane) -> vec4<u32>      16 bytes of a shard
 //              fetch_word(shard, word) -> u32       4 bytes of a shard
 //              fetch_shared(lane) -> vec4<u32>      16 bytes of the first shard bound: of what all rows share, its copy
+//              fetch_shared_word(word) -> u32       4 bytes of it
 //   codec      struct Row                           what is read once a row
 //              open_row(shard, row) -> Row          row counts from the shard's first
 //              touch(row) -> u32                    any word of each further cache line of the row, so that all are

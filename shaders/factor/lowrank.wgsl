@@ -18,29 +18,19 @@ fn basis_start() -> u32 {
     return params.shards[0].part3;
 }
 
-// Columns 4 c to 4 c + 3 of row j of the basis; those past DIM are anything.
+// Columns 4 c to 4 c + 3 of row j of the basis; those past DIM repeat others.
 fn basis4(start: u32, j: u32, c: u32) -> vec4<f32> {
-    let known = min(j, CODEC_DIM - 1u);
-    let word = known * DIM + 4u * min(c, (DIM - 1u) / 4u);
-    let lane = start / 4u + word / 4u;
-    let low = fetch_shared(lane);
+    let row = start + min(j, CODEC_DIM - 1u) * DIM;
     if DIM % 4u == 0u {
-        return bitcast<vec4<f32>>(low);
+        return bitcast<vec4<f32>>(fetch_shared(row / 4u + min(c, DIM / 4u - 1u)));
     }
-    // The next lane may be past the end of the buffer, where the words in this one are all there are.
-    let last = start / 4u + (CODEC_DIM * DIM - 1u) / 4u;
-    let high = fetch_shared(min(lane + 1u, last));
-    let skip = word % 4u;
-    if skip == 0u {
-        return bitcast<vec4<f32>>(low);
-    }
-    if skip == 1u {
-        return bitcast<vec4<f32>>(vec4<u32>(low.yzw, high.x));
-    }
-    if skip == 2u {
-        return bitcast<vec4<f32>>(vec4<u32>(low.zw, high.xy));
-    }
-    return bitcast<vec4<f32>>(vec4<u32>(low.w, high.xyz));
+    let columns = min(vec4<u32>(4u * c) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(DIM - 1u));
+    return bitcast<vec4<f32>>(vec4<u32>(
+        fetch_shared_word(row + columns.x),
+        fetch_shared_word(row + columns.y),
+        fetch_shared_word(row + columns.z),
+        fetch_shared_word(row + columns.w),
+    ));
 }
 
 // Factors j to j + 3, zeros past CODEC_DIM, where the codec may give anything.
@@ -65,13 +55,11 @@ fn load16(row: Row, k: u32) -> mat4x4<f32> {
     var sum = mat4x4<f32>();
     for (var first = 0u; first < CODEC_DIM; first += 16u) {
         var u = decode16(row, first / 16u);
-        for (var i = 0u; i < 4u; i++) {
-            let j = first + 4u * i;
-            let some = factors(u[i], j);
-            sum += some.x * basis16(start, j, k);
-            sum += some.y * basis16(start, j + 1u, k);
-            sum += some.z * basis16(start, j + 2u, k);
-            sum += some.w * basis16(start, j + 3u, k);
+        for (var i = 0u; i < 16u; i += 4u) {
+            var some = factors(u[i / 4u], first + i);
+            for (var next = 0u; next < 4u; next++) {
+                sum += some[next] * basis16(start, first + i + next, k);
+            }
         }
     }
     return sum;
@@ -83,33 +71,21 @@ struct Sums {
     high: mat4x4<f32>,
 }
 
-// Factors of eight rows: column i of a matrix has factor j + i of four.
-struct Factors {
-    low: mat4x4<f32>,
-    high: mat4x4<f32>,
-}
-
 fn outer(one: vec4<f32>, other: vec4<f32>) -> mat4x4<f32> {
     return mat4x4<f32>(one * other.x, one * other.y, one * other.z, one * other.w);
 }
 
+// Factors j to j + 3 of four rows: column i of the matrix has factor j + i.
 fn turned(a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>, j: u32) -> mat4x4<f32> {
     return transpose(mat4x4<f32>(factors(a, j), factors(b, j), factors(c, j), factors(d, j)));
 }
 
-fn add4(sums: Sums, u: Factors, start: u32, j: u32, c: u32) -> Sums {
-    let b0 = basis4(start, j, c);
-    let b1 = basis4(start, j + 1u, c);
-    let b2 = basis4(start, j + 2u, c);
-    let b3 = basis4(start, j + 3u, c);
-    return Sums(
-        sums.low + outer(b0, u.low[0]) + outer(b1, u.low[1]) + outer(b2, u.low[2]) + outer(b3, u.low[3]),
-        sums.high + outer(b0, u.high[0]) + outer(b1, u.high[1]) + outer(b2, u.high[2]) + outer(b3, u.high[3]),
-    );
+fn add(sums: Sums, low: vec4<f32>, high: vec4<f32>, basis: vec4<f32>) -> Sums {
+    return Sums(sums.low + outer(basis, low), sums.high + outer(basis, high));
 }
 
-// The same for eight rows, in the same order of sums; the basis is read once. What would be variable indices are loops'
-// unrolled by hand, as far as shaders compile in reasonable time: software adapters keep what is indexed in memory.
+// The same for eight rows, in the same order of sums; the basis is read once. Unrolled only as far as shaders compile in
+// reasonable time.
 fn load16_of8(rows: array<Row, 8>, k: u32) -> array<mat4x4<f32>, 8> {
     let start = basis_start();
     var s0 = Sums();
@@ -128,11 +104,14 @@ fn load16_of8(rows: array<Row, 8>, k: u32) -> array<mat4x4<f32>, 8> {
         var u7 = decode16(rows[7], at);
         for (var i = 0u; i < 4u; i++) {
             let j = first + 4u * i;
-            let u = Factors(turned(u0[i], u1[i], u2[i], u3[i], j), turned(u4[i], u5[i], u6[i], u7[i], j));
-            s0 = add4(s0, u, start, j, 4u * k);
-            s1 = add4(s1, u, start, j, 4u * k + 1u);
-            s2 = add4(s2, u, start, j, 4u * k + 2u);
-            s3 = add4(s3, u, start, j, 4u * k + 3u);
+            var low = turned(u0[i], u1[i], u2[i], u3[i], j);
+            var high = turned(u4[i], u5[i], u6[i], u7[i], j);
+            for (var next = 0u; next < 4u; next++) {
+                s0 = add(s0, low[next], high[next], basis4(start, j + next, 4u * k));
+                s1 = add(s1, low[next], high[next], basis4(start, j + next, 4u * k + 1u));
+                s2 = add(s2, low[next], high[next], basis4(start, j + next, 4u * k + 2u));
+                s3 = add(s3, low[next], high[next], basis4(start, j + next, 4u * k + 3u));
+            }
         }
     }
     return array<mat4x4<f32>, 8>(

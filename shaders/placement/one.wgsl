@@ -17,3 +17,7 @@ fn fetch_word(shard: u32, word: u32) -> u32 {
 fn fetch_shared(lane: u32) -> vec4<u32> {
     return shard0[lane];
 }
+
+fn fetch_shared_word(word: u32) -> u32 {
+    return shard0[word / 4u][word % 4u];
+}

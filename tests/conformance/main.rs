@@ -29,6 +29,7 @@ mod ledger;
 mod lookup;
 mod loss;
 mod names;
+mod neutral;
 mod random;
 mod scores;
 mod shapes;
@@ -53,6 +54,7 @@ const CASES: &[&[Case]] = &[
     child::CASES,
     devices::CASES,
     loss::CASES,
+    neutral::CASES,
     random::CASES,
 ];
 
