@@ -40,7 +40,7 @@ pub(super) const INFO: SchemeInfo = SchemeInfo {
     summary: "a row of few columns by any codec, times a basis",
     options: "k=K or energy=E, then /CODEC",
     examples: &["lowrank:k=50/int8", "lowrank:k=25/int8"],
-    variants: &["lowrank:k=8/f32", "lowrank:k=48/int8"],
+    variants: &["lowrank:k=12/int8"],
     build: Build::Factor(build),
 };
 
@@ -224,9 +224,9 @@ impl Codec for LowRank {
     }
 
     fn turns(&self, dim: u32) -> u32 {
-        // A turn a column of `U`, one for each 16 of them, and those of their decoder.
+        // Of each 16 columns of `U`: one turn, four, sixteen, and those of their decoder.
         let columns = self.columns(dim);
-        columns + columns.div_ceil(16) * (1 + self.codec.turns(columns))
+        columns.div_ceil(16) * (21 + self.codec.turns(columns))
     }
 
     fn constants(&self, dim: u32) -> Vec<(&'static str, f64)> {
