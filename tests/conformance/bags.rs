@@ -102,7 +102,8 @@ fn a10_policies(scheme: &Scheme, backend: &Backend) {
 fn a10_zeros(backend: &Backend) {
     for scheme in ["f32", "f16"] {
         for dim in [5, 20] {
-            let rows: Vec<f32> = (0..16 * dim as u64).map(|at| [0.0, -0.0, -0.0, -1.0][(hash(at) % 4) as usize]).collect();
+            let rows: Vec<f32> =
+                (0..16 * dim as u64).map(|at| [0.0, -0.0, -0.0, -1.0][(hash(at) % 4) as usize]).collect();
             let fixture = Fixture::of("zeros", &rows, dim, &scheme.parse().expect("a scheme"));
             let table = backend.engine().load_blocking(&fixture.encoded).expect("the table fits");
             let lengths = [1, 1, 1, 1, 2, 2, 2, 3, 3, 4, 9, 1030];
