@@ -8,6 +8,7 @@
 #![allow(
     missing_docs,
     clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
     unreachable_pub,
     dead_code,
     reason = "a bench: sizes are known, and it shares code with others"

@@ -160,10 +160,7 @@ impl<D: FoldRow> WithSimd for PoolRows<'_, D> {
                     bag += 1;
                 }
                 let (rows, others) = left.split_at(left.len().min(bags.ends[bag] - at));
-                let weights = match bags.weights {
-                    Some(weights) => Some(&weights[at..][..rows.len()]),
-                    None => None,
-                };
+                let weights = bags.weights.map(|weights| &weights[at..][..rows.len()]);
                 let run = Run { rows, weights, pool: bags.pool };
                 run.fold(decoder, &mut out[bag * dim..][..dim]);
                 (left, at) = (others, at + rows.len());
@@ -184,7 +181,7 @@ impl Run<'_> {
     #[inline(always)]
     fn fold<D: FoldRow>(&self, decoder: &D, out: &mut [f32]) {
         if !decoder.has_tiles() {
-            return self.fold_part(WholeRows(decoder), out);
+            return self.fold_part(&WholeRows(decoder), out);
         }
         let (tiles, rest) = out.as_chunks_mut::<TILE>();
         let behind = tiles.len() * TILE;
@@ -193,18 +190,18 @@ impl Run<'_> {
             for (place, value) in tile.iter_mut().enumerate() {
                 *value = out[D::column_at(place)];
             }
-            self.fold_part(Tile(decoder, first), &mut tile);
+            self.fold_part(&Tile(decoder, first), &mut tile);
             for (place, value) in tile.iter().enumerate() {
                 out[D::column_at(place)] = *value;
             }
         }
         if !rest.is_empty() {
-            self.fold_part(Columns(decoder, behind), rest);
+            self.fold_part(&Columns(decoder, behind), rest);
         }
     }
 
     #[inline(always)]
-    fn fold_part<T: AsMut<[f32]> + ?Sized>(&self, part: impl FoldPart<T>, out: &mut T) {
+    fn fold_part<T: AsMut<[f32]> + ?Sized>(&self, part: &impl FoldPart<T>, out: &mut T) {
         match (self.pool, self.weights) {
             (Pool::Sum, None) => {
                 for &row in self.rows {
