@@ -23,8 +23,17 @@ const LEAST: f32 = -3.4028234663852886e38;
 const CONTINUES: u32 = 0x80000000u;
 const EMPTY: u32 = 0x40000000u;
 
+// Whole numbers in the order of the values, one for both zeros: drivers make floats' `maximum` of a comparison of floats, and
+// that may answer with either zero.
+fn order(values: vec4<f32>) -> vec4<i32> {
+    let bits = bitcast<vec4<i32>>(values);
+    let sizes = bits & vec4<i32>(0x7fffffff);
+    return select(sizes, -sizes, bits < vec4<i32>(0));
+}
+
+// The first of equals.
 fn greater(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
-    return select(a, b, b > a);
+    return select(a, b, order(b) > order(a));
 }
 
 fn take(so_far: mat4x4<f32>, values: mat4x4<f32>) -> mat4x4<f32> {

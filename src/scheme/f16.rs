@@ -100,7 +100,7 @@ impl Halves<'_> {
 impl DecodeRow for Halves<'_> {
     #[inline(always)]
     fn decode_row(&self, row: usize, out: &mut [f32]) {
-        self.fold_row(row, out, Replace);
+        self.fold_columns(row, 0, out, Replace);
     }
 
     #[inline(always)]
@@ -111,16 +111,23 @@ impl DecodeRow for Halves<'_> {
 
 impl FoldRow for Halves<'_> {
     #[inline(always)]
-    fn fold_row(&self, row: usize, out: &mut [f32], fold: impl Fold) {
-        match bytemuck::try_cast_slice::<u8, u16>(self.row(row)) {
+    fn fold_columns(&self, row: usize, first: usize, out: &mut [f32], fold: impl Fold) {
+        let bytes = &self.row(row)[first * 2..][..out.len() * 2];
+        match bytemuck::try_cast_slice::<u8, u16>(bytes) {
             Ok(halves) => {
-                for (value, half) in out.iter_mut().zip(halves) {
-                    *value = fold.fold(*value, widen(u16::from_le(*half)));
+                if halves.iter().fold(false, |special, half| special | is_special(u16::from_le(*half))) {
+                    for (value, half) in out.iter_mut().zip(halves) {
+                        *value = fold.fold(*value, widen(u16::from_le(*half)));
+                    }
+                } else {
+                    for (value, half) in out.iter_mut().zip(halves) {
+                        *value = fold.fold(*value, widen_finite(u16::from_le(*half)));
+                    }
                 }
             }
             // A part at an odd address. The loop is apart because pairs of bytes make no vectors.
             Err(_) => {
-                for (value, bytes) in out.iter_mut().zip(self.row(row).as_chunks().0) {
+                for (value, bytes) in out.iter_mut().zip(bytes.as_chunks().0) {
                     *value = fold.fold(*value, widen(u16::from_le_bytes(*bytes)));
                 }
             }
@@ -138,16 +145,26 @@ pub(super) fn half_by_definition(bits: u16) -> f64 {
     if bits >> 15 == 1 { -magnitude } else { magnitude }
 }
 
+/// Whether a half is infinite or no number: of the greatest exponent.
+#[inline(always)]
+fn is_special(half: u16) -> bool {
+    half & 0x7c00 == 0x7c00
+}
+
 /// The value of a half, by steps that every instruction set has lanes for. Exact for all 65,536 of them.
 #[inline(always)]
 pub(super) fn widen(half: u16) -> f32 {
-    let bits = u32::from(half);
-    // Its exponent in the place of an f32's is too small by the difference of the biases, for subnormal halves too.
-    let magnitude = (bits & 0x7fff) << 13;
-    let value = f32::from_bits(magnitude) * f32::from_bits((127 + 112) << 23);
-    // Infinity and NaN have the greatest exponent of either.
-    let special = if magnitude >= 31 << 23 { 255 << 23 } else { 0 };
-    f32::from_bits(value.to_bits() | special | (bits & 0x8000) << 16)
+    let special = if is_special(half) { 255 << 23 } else { 0 };
+    f32::from_bits(widen_finite(half).to_bits() | special)
+}
+
+/// The same of a half that is not special, by half as many steps.
+#[inline(always)]
+fn widen_finite(half: u16) -> f32 {
+    // Its sign is copied to all bits in front of it. Its exponent in the place of an f32's is too small by the difference of
+    // the biases, for subnormal halves too.
+    let bits = i32::from(half.cast_signed()).cast_unsigned() << 13;
+    f32::from_bits(bits & 0x8fff_e000) * f32::from_bits((127 + 112) << 23)
 }
 
 #[cfg(test)]

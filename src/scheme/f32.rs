@@ -98,8 +98,8 @@ impl FoldRow for Values<'_> {
     }
 
     #[inline(always)]
-    fn fold_row(&self, row: usize, out: &mut [f32], fold: impl Fold) {
-        let bytes = &self.bytes[row * self.dim * 4..][..self.dim * 4];
+    fn fold_columns(&self, row: usize, first: usize, out: &mut [f32], fold: impl Fold) {
+        let bytes = &self.bytes[(row * self.dim + first) * 4..][..out.len() * 4];
         for (value, bytes) in out.iter_mut().zip(bytes.as_chunks().0) {
             *value = fold.fold(*value, f32::from_le_bytes(*bytes));
         }

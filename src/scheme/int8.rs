@@ -35,7 +35,7 @@ use pulp::{Arch, Simd, WithSimd};
 use super::{
     Build, Category, Codec, Dtype, Misfit, Part, SchemeInfo, Shader,
     options::Options,
-    pool::{BaggedRows, Fold, FoldRow, Replace, pool_rows},
+    pool::{BaggedRows, Fold, FoldRow, Replace, TILE, pool_rows},
     simd::{DecodeRow, decode_rows, ends, fold, touch},
 };
 use crate::{error::SchemeError, units::Shape};
@@ -211,16 +211,28 @@ impl<const AFFINE: bool> DecodeRow for Rows<'_, AFFINE> {
 }
 
 impl<const AFFINE: bool> FoldRow for Rows<'_, AFFINE> {
+    /// A tile is within one group.
+    #[inline(always)]
+    fn has_tiles(&self) -> bool {
+        self.groups == 1 || self.group.is_multiple_of(TILE)
+    }
+
+    #[inline(always)]
+    fn fold_columns(&self, row: usize, first: usize, out: &mut [f32], fold: impl Fold) {
+        let group = if self.groups == 1 { 0 } else { first / self.group };
+        let step = &self.steps(row)[group * step_bytes::<AFFINE>()..];
+        fold_group::<AFFINE>(step, &self.codes(row)[first..][..out.len()], out, fold);
+    }
+
     #[inline(always)]
     fn fold_row(&self, row: usize, out: &mut [f32], fold: impl Fold) {
         let (codes, steps) = (self.codes(row), self.steps(row));
         if self.groups == 1 {
-            fold_group::<AFFINE>(steps, codes, out, fold);
-        } else {
-            let groups = out.chunks_mut(self.group).zip(codes.chunks(self.group));
-            for ((out, codes), step) in groups.zip(steps.chunks_exact(step_bytes::<AFFINE>())) {
-                fold_group::<AFFINE>(step, codes, out, fold);
-            }
+            return fold_group::<AFFINE>(steps, codes, out, fold);
+        }
+        let groups = out.chunks_mut(self.group).zip(codes.chunks(self.group));
+        for ((out, codes), step) in groups.zip(steps.chunks_exact(step_bytes::<AFFINE>())) {
+            fold_group::<AFFINE>(step, codes, out, fold);
         }
     }
 }

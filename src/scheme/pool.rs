@@ -86,10 +86,38 @@ impl Fold for Greater {
     }
 }
 
+/// Columns that are folded over some rows before the next are: as many as every processor keeps in registers.
+pub(super) const TILE: usize = 64;
+
 /// A decoder whose values can be folded into others as they come.
 pub(super) trait FoldRow: DecodeRow {
-    /// Folds the row into `out: [dim]`. To be marked `#[inline(always)]`.
-    fn fold_row(&self, row: usize, out: &mut [f32], fold: impl Fold);
+    /// Folds columns `first` to `first + out.len() - 1` of the row into `out`: a tile, or what is left behind the last, of a
+    /// row that has tiles. To be marked `#[inline(always)]`, and to have nothing in it that keeps `out` from registers.
+    fn fold_columns(&self, row: usize, first: usize, out: &mut [f32], fold: impl Fold);
+
+    /// Whether rows can be folded by tiles of [`TILE`] columns.
+    #[inline(always)]
+    fn has_tiles(&self) -> bool {
+        true
+    }
+
+    /// As [`FoldRow::fold_columns`] of a tile, which has its columns in the order that [`FoldRow::column_at`] gives.
+    #[inline(always)]
+    fn fold_tile(&self, row: usize, first: usize, tile: &mut [f32; TILE], fold: impl Fold) {
+        self.fold_columns(row, first, tile, fold);
+    }
+
+    /// The column of a tile that stands at this place of it. Rows are folded fastest in an order that their codes have.
+    #[inline(always)]
+    fn column_at(place: usize) -> usize {
+        place
+    }
+
+    /// Folds the row into `out: [dim]`, with tiles or without. To be marked `#[inline(always)]`.
+    #[inline(always)]
+    fn fold_row(&self, row: usize, out: &mut [f32], fold: impl Fold) {
+        self.fold_columns(row, 0, out, fold);
+    }
 
     /// As [`DecodeRow::touch_row`], for a loop that writes little, where touching rows pays for every decoder.
     #[inline(always)]
@@ -126,21 +154,113 @@ impl<D: FoldRow> WithSimd for PoolRows<'_, D> {
             }
             // Keeps the reads, which nothing else needs.
             std::hint::black_box(read);
-            for &row in rows {
+            let mut left = rows;
+            while !left.is_empty() {
                 while bags.ends[bag] <= at {
                     bag += 1;
                 }
-                let out = &mut out[bag * dim..][..dim];
-                match (bags.pool, bags.weights) {
-                    (Pool::Sum, _) if row == NO_ROW => {}
-                    (Pool::Sum, None) => decoder.fold_row(row as usize, out, Add),
-                    (Pool::Sum, Some(weights)) => decoder.fold_row(row as usize, out, AddTimes(weights[at])),
-                    (Pool::Max, _) if row == NO_ROW => out.iter_mut().for_each(|most| *most = Greater.fold(*most, 0.0)),
-                    (Pool::Max, _) => decoder.fold_row(row as usize, out, Greater),
-                }
-                at += 1;
+                let (rows, others) = left.split_at(left.len().min(bags.ends[bag] - at));
+                let weights = bags.weights.map(|weights| &weights[at..][..rows.len()]);
+                let run = Run { rows, weights, pool: bags.pool };
+                run.fold(decoder, &mut out[bag * dim..][..dim]);
+                (left, at) = (others, at + rows.len());
             }
         }
+    }
+}
+
+/// Rows of one bag that are near.
+struct Run<'a> {
+    rows: &'a [u32],
+    weights: Option<&'a [f32]>,
+    pool: Pool,
+}
+
+impl Run<'_> {
+    /// Folds all into `out`. A tile of it is in registers meanwhile: a load and a store for each row take as long as decoding.
+    #[inline(always)]
+    fn fold<D: FoldRow>(&self, decoder: &D, out: &mut [f32]) {
+        if !decoder.has_tiles() {
+            return self.fold_part(&WholeRows(decoder), out);
+        }
+        let (tiles, rest) = out.as_chunks_mut::<TILE>();
+        let behind = tiles.len() * TILE;
+        for (first, out) in (0..).step_by(TILE).zip(tiles) {
+            let mut tile = [0.0; TILE];
+            for (place, value) in tile.iter_mut().enumerate() {
+                *value = out[D::column_at(place)];
+            }
+            self.fold_part(&Tile(decoder, first), &mut tile);
+            for (place, value) in tile.iter().enumerate() {
+                out[D::column_at(place)] = *value;
+            }
+        }
+        if !rest.is_empty() {
+            self.fold_part(&Columns(decoder, behind), rest);
+        }
+    }
+
+    #[inline(always)]
+    fn fold_part<T: AsMut<[f32]> + ?Sized>(&self, part: &impl FoldPart<T>, out: &mut T) {
+        match (self.pool, self.weights) {
+            (Pool::Sum, None) => {
+                for &row in self.rows {
+                    if row != NO_ROW {
+                        part.fold(row as usize, out, Add);
+                    }
+                }
+            }
+            (Pool::Sum, Some(weights)) => {
+                for (&row, &weight) in self.rows.iter().zip(weights) {
+                    if row != NO_ROW {
+                        part.fold(row as usize, out, AddTimes(weight));
+                    }
+                }
+            }
+            (Pool::Max, _) => {
+                for &row in self.rows {
+                    if row == NO_ROW {
+                        out.as_mut().iter_mut().for_each(|most| *most = Greater.fold(*most, 0.0));
+                    } else {
+                        part.fold(row as usize, out, Greater);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What is folded of each row.
+trait FoldPart<T: ?Sized> {
+    fn fold(&self, row: usize, out: &mut T, fold: impl Fold);
+}
+
+struct WholeRows<'a, D>(&'a D);
+
+impl<D: FoldRow> FoldPart<[f32]> for WholeRows<'_, D> {
+    #[inline(always)]
+    fn fold(&self, row: usize, out: &mut [f32], fold: impl Fold) {
+        self.0.fold_row(row, out, fold);
+    }
+}
+
+/// From a column on.
+struct Columns<'a, D>(&'a D, usize);
+
+impl<D: FoldRow> FoldPart<[f32]> for Columns<'_, D> {
+    #[inline(always)]
+    fn fold(&self, row: usize, out: &mut [f32], fold: impl Fold) {
+        self.0.fold_columns(row, self.1, out, fold);
+    }
+}
+
+/// From a column on.
+struct Tile<'a, D>(&'a D, usize);
+
+impl<D: FoldRow> FoldPart<[f32; TILE]> for Tile<'_, D> {
+    #[inline(always)]
+    fn fold(&self, row: usize, out: &mut [f32; TILE], fold: impl Fold) {
+        self.0.fold_tile(row, self.1, out, fold);
     }
 }
 
@@ -191,7 +311,12 @@ mod tests {
     /// Each scheme's own loop, on the widest instruction set at hand, and the plain one over decoded rows: the same bits.
     #[test]
     fn a11_loops_agree() {
-        let (dim, count) = (37, 100);
+        for dim in [37, 150] {
+            loops_agree(dim, 100);
+        }
+    }
+
+    fn loops_agree(dim: usize, count: usize) {
         let values: Vec<f32> = (0..count * dim).map(|value| (value as f32 * 0.37).sin()).collect();
         let rows: Vec<u32> = (0..100).chain([NO_ROW, 3, 3, NO_ROW]).collect();
         let weights: Vec<f32> = rows.iter().map(|row| (*row as f32).cos()).collect();

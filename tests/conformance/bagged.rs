@@ -95,7 +95,9 @@ impl Call {
         let mut out = Vec::new();
         for bag in 0..self.len() {
             let mut kept = self.kept(bag);
-            let band = |at: usize| bands.iter().position(|band| rows[at].is_some_and(|row| band.contains(&row)));
+            // Bad ids are answered for with the first band.
+            let within = |at: usize| bands.iter().position(|band| rows[at].is_some_and(|row| band.contains(&row)));
+            let band = |at: usize| within(at).unwrap_or(0);
             let begin = usize::try_from(self.starts[bag]).expect("a position");
             kept.sort_by_key(|at| ((at - begin) / 1024, band(*at)));
             let start = if self.mode == BagMode::Max { f32::MIN } else { 0.0 };

@@ -13,6 +13,7 @@ use crate::{
 pub(crate) const CASES: &[Case] = &[
     Case { name: "a10_bags", operation: "bag", stamp: Stamp::Schemes(a10_bags) },
     Case { name: "a10_policies", operation: "bag", stamp: Stamp::Schemes(a10_policies) },
+    Case { name: "a10_zeros", operation: "bag", stamp: Stamp::Backends(a10_zeros) },
     Case { name: "a10_norms", operation: "bag", stamp: Stamp::Backends(a10_norms) },
     Case { name: "a10_norms_of_long_rows", operation: "bag", stamp: Stamp::Backends(a10_norms_of_long_rows) },
     Case { name: "a10_shards", operation: "bag", stamp: Stamp::Devices(a10_shards) },
@@ -94,6 +95,25 @@ fn a10_policies(scheme: &Scheme, backend: &Backend) {
         let good = Batch::of(id_type, &[1, 9, 9, 0]);
         let call = Call { padding: Some(9), ..Call::sum(good, &[1, 1, 2]) };
         call.verify(backend, engine, &table, &fixture);
+    }
+}
+
+/// Zeros of both signs, for the schemes that keep them: equals, of which a maximum is the first, and a sum is 0.0.
+fn a10_zeros(backend: &Backend) {
+    for scheme in ["f32", "f16"] {
+        for dim in [5, 20] {
+            let rows: Vec<f32> =
+                (0..16 * dim as u64).map(|at| [0.0, -0.0, -0.0, -1.0][(hash(at) % 4) as usize]).collect();
+            let fixture = Fixture::of("zeros", &rows, dim, &scheme.parse().expect("a scheme"));
+            let table = backend.engine().load_blocking(&fixture.encoded).expect("the table fits");
+            let lengths = [1, 1, 1, 1, 2, 2, 2, 3, 3, 4, 9, 1030];
+            // Row 16 is none: a row of 0.0.
+            let batch = Batch::U32(ids(lengths.iter().sum(), 17, dim as u64));
+            for mode in MODES {
+                let call = Call { mode, policy: IdPolicy::Zero, ..Call::sum(batch.clone(), &lengths) };
+                call.verify(backend, backend.engine(), &table, &fixture);
+            }
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{PackedInt, step::Step};
 use crate::scheme::{
-    pool::{BaggedRows, Fold, FoldRow, Replace, pool_rows},
+    pool::{BaggedRows, Fold, FoldRow, Replace, TILE, pool_rows},
     simd::{DecodeRow, decode_rows, touch},
 };
 
@@ -93,24 +93,60 @@ impl<const BITS: usize, const AFFINE: bool> DecodeRow for Rows<'_, BITS, AFFINE>
 }
 
 impl<const BITS: usize, const AFFINE: bool> FoldRow for Rows<'_, BITS, AFFINE> {
+    /// A tile is within one group.
+    #[inline(always)]
+    fn has_tiles(&self) -> bool {
+        self.groups == 1 || self.group.is_multiple_of(TILE)
+    }
+
+    #[inline(always)]
+    fn fold_columns(&self, row: usize, first: usize, out: &mut [f32], fold: impl Fold) {
+        let group = if self.groups == 1 { 0 } else { first / self.group };
+        let step = Step::read(self.scheme, &self.steps(row)[group * self.step_bytes..]);
+        fold_group::<BITS, AFFINE>(step, &self.codes(row)[first / 8 * BITS..], out, fold);
+    }
+
+    /// Bytes next to one another are decoded next to one another: first codes have the first half or quarter of the tile.
+    #[inline(always)]
+    fn fold_tile(&self, row: usize, first: usize, tile: &mut [f32; TILE], fold: impl Fold) {
+        if BITS == 3 {
+            return self.fold_columns(row, first, tile, fold);
+        }
+        let group = if self.groups == 1 { 0 } else { first / self.group };
+        let step = Step::read(self.scheme, &self.steps(row)[group * self.step_bytes..]);
+        let bytes = &self.codes(row)[first / 8 * BITS..][..TILE / 8 * BITS];
+        for (at, byte) in bytes.iter().enumerate() {
+            for code in 0..8 / BITS {
+                let out = &mut tile[code * (TILE / 8 * BITS) + at];
+                *out = fold.fold(*out, step.value::<BITS, AFFINE>(u32::from(*byte) >> (BITS * code)));
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn column_at(place: usize) -> usize {
+        let bytes = TILE / 8 * BITS;
+        if BITS == 3 { place } else { place % bytes * (8 / BITS) + place / bytes }
+    }
+
     #[inline(always)]
     fn fold_row(&self, row: usize, out: &mut [f32], fold: impl Fold) {
         let (codes, steps) = (self.codes(row), self.steps(row));
         if self.groups == 1 {
-            fold_group::<BITS, AFFINE>(Step::read(self.scheme, steps), codes, out, fold);
-        } else {
-            // A group is a multiple of 16 columns: whole bytes.
-            let groups = out.chunks_mut(self.group).zip(codes.chunks(self.group / 8 * BITS));
-            for ((out, codes), step) in groups.zip(steps.chunks_exact(self.step_bytes)) {
-                fold_group::<BITS, AFFINE>(Step::read(self.scheme, step), codes, out, fold);
-            }
+            return fold_group::<BITS, AFFINE>(Step::read(self.scheme, steps), codes, out, fold);
+        }
+        // A group is a multiple of 16 columns: whole bytes.
+        let groups = out.chunks_mut(self.group).zip(codes.chunks(self.group / 8 * BITS));
+        for ((out, codes), step) in groups.zip(steps.chunks_exact(self.step_bytes)) {
+            fold_group::<BITS, AFFINE>(Step::read(self.scheme, step), codes, out, fold);
         }
     }
 }
 
-/// Eight codes are `BITS` bytes: one word, that lanes shift by as much as they need.
+/// Folds as many codes as `out` has columns.
 #[inline(always)]
 fn fold_group<const BITS: usize, const AFFINE: bool>(step: Step, codes: &[u8], out: &mut [f32], fold: impl Fold) {
+    // Eight codes are `BITS` bytes: one word, that lanes shift by as much as they need.
     let (whole, rest) = out.as_chunks_mut::<8>();
     let (eights, last) = codes.split_at(whole.len() * BITS);
     for (out, bytes) in whole.iter_mut().zip(eights.as_chunks::<BITS>().0) {
@@ -121,7 +157,8 @@ fn fold_group<const BITS: usize, const AFFINE: bool>(step: Step, codes: &[u8], o
     }
     if !rest.is_empty() {
         let mut bytes = [0; BITS];
-        bytes[..last.len()].copy_from_slice(last);
+        let length = (rest.len() * BITS).div_ceil(8);
+        bytes[..length].copy_from_slice(&last[..length]);
         for (out, value) in rest.iter_mut().zip(decode8::<BITS, AFFINE>(step, bytes)) {
             *out = fold.fold(*out, value);
         }
@@ -135,12 +172,22 @@ fn decode8<const BITS: usize, const AFFINE: bool>(step: Step, bytes: [u8; BITS])
         word |= u32::from(byte) << (8 * place);
     }
     let mut out = [0.0; 8];
-    // 0 is 0.0, not -0.0, whatever the sign of the scale.
-    let (sign, scale) = (1f32.copysign(step.scale), step.scale.abs());
-    let offset = (1 << (BITS - 1)) as f32 * sign;
-    for (lane, out) in out.iter_mut().enumerate() {
-        let code = (word >> (BITS * lane) & ((1 << BITS) - 1)).cast_signed() as f32;
-        *out = if AFFINE { code * step.scale + step.bias } else { (code * sign - offset) * scale };
+    for (code, out) in out.iter_mut().enumerate() {
+        *out = step.value::<BITS, AFFINE>(word >> (BITS * code));
     }
     out
+}
+
+impl Step {
+    /// What the code in the low bits says.
+    #[inline(always)]
+    fn value<const BITS: usize, const AFFINE: bool>(self, bits: u32) -> f32 {
+        let code = (bits & ((1 << BITS) - 1)).cast_signed();
+        if AFFINE {
+            code as f32 * self.scale + self.bias
+        } else {
+            // 0 is 0.0, not -0.0, whatever the sign of the scale.
+            (code - (1 << (BITS - 1))) as f32 * self.scale + 0.0
+        }
+    }
 }

@@ -33,14 +33,8 @@ pub(super) struct Step {
 impl Step {
     #[inline(always)]
     pub(super) fn read(scheme: &PackedInt, bytes: &[u8]) -> Self {
-        let number = |at: usize| {
-            if scheme.half {
-                widen(u16::from_le_bytes([bytes[2 * at], bytes[2 * at + 1]]))
-            } else {
-                f32::from_le_bytes([bytes[4 * at], bytes[4 * at + 1], bytes[4 * at + 2], bytes[4 * at + 3]])
-            }
-        };
-        Self { scale: number(0), bias: if scheme.affine { number(1) } else { 0.0 } }
+        let scale = number(scheme.half, bytes, 0);
+        Self { scale, bias: if scheme.affine { number(scheme.half, bytes, 1) } else { 0.0 } }
     }
 
     /// Writes scale and bias, or as many of them as there are bytes for.
@@ -55,6 +49,16 @@ impl Step {
                 bytes.copy_from_slice(&number.to_le_bytes());
             }
         }
+    }
+}
+
+/// A stored scale or bias.
+#[inline(always)]
+fn number(half: bool, bytes: &[u8], at: usize) -> f32 {
+    if half {
+        widen(u16::from_le_bytes([bytes[2 * at], bytes[2 * at + 1]]))
+    } else {
+        f32::from_le_bytes([bytes[4 * at], bytes[4 * at + 1], bytes[4 * at + 2], bytes[4 * at + 3]])
     }
 }
 
