@@ -69,8 +69,6 @@ impl Sink {
 pub(crate) enum Op {
     /// Rows by id.
     Gather,
-    /// The same by eight ids a thread.
-    GatherEight,
     /// The same as f16 rows on 2 bytes.
     GatherHalves,
     /// Rows of a bag as one.
@@ -95,7 +93,6 @@ impl Op {
     fn source(self) -> &'static str {
         match self {
             Self::Gather => include_str!("../../shaders/op/gather.wgsl"),
-            Self::GatherEight => include_str!("../../shaders/op/gather_eight.wgsl"),
             Self::GatherHalves => include_str!("../../shaders/op/gather_halves.wgsl"),
             Self::Bag { .. } => include_str!("../../shaders/op/bag.wgsl"),
             Self::Normalise => include_str!("../../shaders/op/normalise.wgsl"),
@@ -107,7 +104,6 @@ impl Op {
     pub(crate) fn entry(self) -> &'static str {
         match self {
             Self::Gather => "gather",
-            Self::GatherEight => "gather_eight",
             Self::GatherHalves => "gather_halves",
             Self::Bag { .. } => "bag",
             Self::Normalise => "normalise",
@@ -127,7 +123,7 @@ impl Op {
 
     /// Whether it counts bad ids on the device, or has a second result, where that would be.
     pub(crate) fn has_status(self) -> bool {
-        matches!(self, Self::Gather | Self::GatherEight | Self::GatherHalves | Self::Score { .. })
+        matches!(self, Self::Gather | Self::GatherHalves | Self::Score { .. })
     }
 
     /// Whether rows are named by ids; not for an operation on all rows.
@@ -143,16 +139,11 @@ impl Op {
     /// The sinks it writes to, by way of `store16` or by itself.
     fn sinks(self) -> &'static [Sink] {
         match self {
-            Self::Gather | Self::GatherEight => &[Sink::F32x4, Sink::F32x1, Sink::F16x8, Sink::F16x2],
+            Self::Gather => &[Sink::F32x4, Sink::F32x1, Sink::F16x8, Sink::F16x2],
             Self::GatherHalves => &[Sink::F16x1],
             Self::Bag { .. } | Self::Normalise => &[Sink::F32x4, Sink::F32x1],
             Self::Score { .. } => &[Sink::Own],
         }
-    }
-
-    /// Whether it is ever composed with the scheme.
-    fn serves(self, scheme: &Scheme) -> bool {
-        self != Self::GatherEight || scheme.codec().shader().eights
     }
 
     /// Every operation there is.
@@ -160,11 +151,7 @@ impl Op {
         let bags = [(Pool::Sum, false), (Pool::Sum, true), (Pool::Max, false)];
         let bags = bags.map(|(pool, weighted)| Self::Bag { pool, weighted });
         let scores = [(1, false), (4, true)].map(|(tile, squares)| Self::Score { tile, squares });
-        [Self::Gather, Self::GatherEight, Self::GatherHalves, Self::Normalise]
-            .into_iter()
-            .chain(bags)
-            .chain(scores)
-            .collect()
+        [Self::Gather, Self::GatherHalves, Self::Normalise].into_iter().chain(bags).chain(scores).collect()
     }
 }
 
@@ -246,7 +233,7 @@ pub(crate) fn composed_shaders() -> Vec<ComposedShader> {
     let variants = Scheme::all().iter().flat_map(|info| info.variants);
     for scheme in variants.filter_map(|text| text.parse::<Scheme>().ok()) {
         for bound in [Bound::One, Bound::Several(5)] {
-            for op in Op::all().into_iter().filter(|op| op.takes(bound) && op.serves(&scheme)) {
+            for op in Op::all().into_iter().filter(|op| op.takes(bound)) {
                 for (sink, dim) in op.sinks().iter().flat_map(|sink| sink.dims().map(|dim| (*sink, dim))) {
                     let shape = crate::Shape::new(1000, dim);
                     let Some(spec) = shape.ok().and_then(|shape| scheme.spec(shape).ok()) else { continue };

@@ -100,7 +100,8 @@ impl Gpu {
             OutputDtype::F32 => Sink::f32(dim, call.output.offset),
             OutputDtype::F16 => Sink::f16(dim, call.output.offset),
         };
-        let passes: Vec<_> = passes(call.shards).into_iter().map(|pass| (kernel(&pass, sink), pass)).collect();
+        let op = if sink == Sink::F16x1 { Op::GatherHalves } else { Op::Gather };
+        let passes: Vec<_> = passes(call.shards).into_iter().map(|pass| (op, pass)).collect();
         let pipeline = |(op, pass): &(Op, Pass<'_>)| {
             let key = Key {
                 scheme: pass.spec.scheme().to_string(),
@@ -169,18 +170,7 @@ impl Gpu {
         let row_threads = u64::from(dim.div_ceil(16).div_ceil(self.granularity.span(pass.spec)));
         match op {
             Op::GatherHalves => (rows * u64::from(dim)).div_ceil(2),
-            Op::GatherEight => rows.div_ceil(8) * row_threads,
             _ => rows * row_threads,
         }
-    }
-}
-
-/// Which kernel a pass is for.
-fn kernel(pass: &Pass<'_>, sink: Sink) -> Op {
-    match sink {
-        Sink::F16x1 => Op::GatherHalves,
-        // Shared parts whose rows are not whole lanes make a kernel that takes long to compile.
-        _ if pass.spec.scheme().codec().shader().eights && pass.spec.shape().dim().is_multiple_of(4) => Op::GatherEight,
-        _ => Op::Gather,
     }
 }

@@ -10,10 +10,7 @@ const LONGEST_SPAN: u32 = 256;
 /// The most groups of 16 columns that one thread of a kernel takes of a row.
 pub(crate) fn longest_span(spec: &TableSpec) -> u32 {
     let dim = spec.shape().dim();
-    let codec = spec.scheme().codec();
-    // Eight rows at a time take the turns of eight decoders.
-    let turns = codec.turns(dim) * if codec.shader().eights { 8 } else { 1 };
     // Half of the turns are left to the operation's own loops.
-    let longest = (MOST_TURNS / 2 / turns).clamp(1, LONGEST_SPAN);
+    let longest = (MOST_TURNS / 2 / spec.scheme().codec().turns(dim)).clamp(1, LONGEST_SPAN);
     dim.div_ceil(16).min(longest)
 }

@@ -23,15 +23,13 @@ pub(crate) struct Shader {
     pub(crate) codec: &'static str,
     /// The factor's text: `CODEC_DIM`, `load16`.
     pub(crate) factor: &'static str,
-    /// Whether it has `load16_of8` too, for which threads take eight rows.
-    pub(crate) eights: bool,
 }
 
 impl Shader {
     /// That of a codec whose stored columns are the table's.
     pub(super) fn plain(stem: &'static str, codec: &'static str) -> Self {
         let index = include_str!("../../shaders/index/direct.wgsl");
-        Self { stem, index, codec, factor: include_str!("../../shaders/factor/none.wgsl"), eights: false }
+        Self { stem, index, codec, factor: include_str!("../../shaders/factor/none.wgsl") }
     }
 }
 

@@ -220,13 +220,13 @@ impl Codec for LowRank {
 
     fn shader(&self) -> Shader {
         let factor = include_str!("../../shaders/factor/lowrank.wgsl");
-        Shader { stem: "lowrank", factor, eights: true, ..self.codec.shader() }
+        Shader { stem: "lowrank", factor, ..self.codec.shader() }
     }
 
     fn turns(&self, dim: u32) -> u32 {
-        // Of each 16 columns of `U`: one turn, four, sixteen, and those of their decoder.
+        // A turn a column of `U`, one for each 16 of them, and those of their decoder.
         let columns = self.columns(dim);
-        columns.div_ceil(16) * (21 + self.codec.turns(columns))
+        columns + columns.div_ceil(16) * (1 + self.codec.turns(columns))
     }
 
     fn constants(&self, dim: u32) -> Vec<(&'static str, f64)> {
