@@ -172,7 +172,7 @@ impl Engine {
         self.inner.ledger.report()
     }
 
-    /// Gives back the memory of output and staging buffers that are kept for the next call.
+    /// Gives back the memory of output and staging buffers, and of pipelines, that are kept for the next call.
     pub fn trim(&self) {
         if let Some(gpu) = &self.inner.gpu {
             gpu.trim();

@@ -101,9 +101,10 @@ impl Gpu {
         }
     }
 
-    /// Gives back the memory of buffers that are kept for reuse.
+    /// Gives back the memory of buffers and pipelines that are kept for reuse.
     pub(crate) fn trim(&self) {
         self.pool.clear();
+        self.pipelines.clear();
     }
 }
 

@@ -107,6 +107,13 @@ pub(crate) struct Cache {
     made: Mutex<HashMap<Key, Pipeline>>,
 }
 
+impl Cache {
+    /// Forgets all; those in use live on until they are not.
+    pub(crate) fn clear(&self) {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
 impl Gpu {
     /// The pipeline for `key`, made now if it is the first call of its kind.
     pub(crate) fn pipeline(&self, spec: &TableSpec, key: Key) -> Pipeline {

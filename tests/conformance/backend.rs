@@ -187,6 +187,14 @@ impl Backend {
         engine
     }
 
+    /// Gives back what shared engines keep for the next call: few tests make the same pipelines, and a software adapter's are
+    /// large.
+    pub(crate) fn trim(&self) {
+        self.engines.iter().filter_map(OnceLock::get).for_each(Engine::trim);
+        let lent = self.lent.lock().unwrap_or_else(PoisonError::into_inner);
+        lent.iter().for_each(|(.., engine)| engine.trim());
+    }
+
     /// A device of the caller's own, with these limits and no features.
     pub(crate) fn device(&self, limits: wgpu::Limits) -> (wgpu::Device, wgpu::Queue) {
         let wanted = &self.adapter.as_ref().expect("a device's backend").info;

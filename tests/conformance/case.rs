@@ -112,7 +112,11 @@ fn on_backend(
     let trial = match &wanted.found {
         Ok(backend) => {
             let backend: &'static Backend = backend;
-            Trial::test(name, move || attempt(case, scheme, backend.name, || run(backend)))
+            Trial::test(name, move || {
+                let result = attempt(case, scheme, backend.name, || run(backend));
+                backend.trim();
+                result
+            })
         }
         Err(_) if wanted.required => return None,
         Err(_) => Trial::ignorable_test(name, || Ok(Completion::ignored_with("no such adapter"))),
