@@ -4,21 +4,8 @@
 //
 // All 64 bits count, by arithmetic of 32 bits. Negative ids name no row, or count from the end of the table's rows.
 
-// How many ids named no row, and the least position of one.
-struct Status {
-    bad: atomic<u32>,
-    first_bad: atomic<u32>,
-}
-
-@group(0) @binding(1) var<storage, read> ids: array<u32>;
-@group(0) @binding(2) var<storage, read_write> status: Status;
-
-// Words of an id.
-override ID_WORDS: u32 = 1u;
 // Whether ids of two words are signed.
 override SIGNED: bool = false;
-// Whether -1 to -rows count from the end (signed ids only).
-override WRAP: bool = false;
 // Stored rows.
 override HASH_ROWS: u32;
 // Whether ids are mixed before the remainder is taken.

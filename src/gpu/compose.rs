@@ -184,6 +184,7 @@ pub(crate) fn compose(scheme: &Scheme, bound: Bound, sink: Sink, op: Op) -> Stri
     let shader = scheme.codec().shader();
     let parts = [
         include_str!("../../shaders/contract.wgsl"),
+        if op.has_ids() { include_str!("../../shaders/index/ids.wgsl") } else { "" },
         if op.has_ids() { shader.index } else { "" },
         bound.source(),
         include_str!("../../shaders/codec/packed.wgsl"),

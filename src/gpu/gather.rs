@@ -101,13 +101,13 @@ impl Gpu {
             OutputDtype::F16 => Sink::f16(dim, call.output.offset),
         };
         let op = if sink == Sink::F16x1 { Op::GatherHalves } else { Op::Gather };
-        let passes: Vec<_> = passes(call.shards).into_iter().map(|pass| (op, pass)).collect();
-        let pipeline = |(op, pass): &(Op, Pass<'_>)| {
+        let passes = passes(call.shards);
+        let pipeline = |pass: &Pass<'_>| {
             let key = Key {
                 scheme: pass.spec.scheme().to_string(),
                 dim,
                 bound: pass.bound,
-                op: *op,
+                op,
                 sink,
                 ids: IdKind::new(pass.spec, call.ids.id_type, call.ids.wrap),
             };
@@ -115,7 +115,7 @@ impl Gpu {
         };
         let pipelines: Vec<_> = passes.iter().map(pipeline).collect();
         let steps: Vec<_> =
-            self.steps(call, &passes).into_iter().map(|(pass, step)| (&pipelines[pass], step)).collect();
+            self.steps(call, op, &passes).into_iter().map(|(pass, step)| (&pipelines[pass], step)).collect();
         let buffers = Buffers {
             input: call.ids.buffer,
             status: Some(call.status),
@@ -126,11 +126,11 @@ impl Gpu {
     }
 
     /// Splits a call into dispatches, each with the number of its pass.
-    fn steps(&self, call: &GatherCall<'_>, passes: &[(Op, Pass<'_>)]) -> Vec<(usize, Step)> {
+    fn steps(&self, call: &GatherCall<'_>, op: Op, passes: &[Pass<'_>]) -> Vec<(usize, Step)> {
         let (align, binding) = (self.storage_align(), self.storage_binding());
         let row_bytes = u64::from(call.spec.shape().dim()) * call.output.dtype.bytes();
         let id_bytes = u64::from(call.ids.id_type.words()) * 4;
-        let most_threads = passes.iter().map(|pass| self.threads(pass, 1)).max().unwrap_or(1);
+        let most_threads = passes.iter().map(|pass| self.threads(op, pass, 1)).max().unwrap_or(1);
         // Even, so that f16 rows of odd length begin on a word.
         let most = (binding / row_bytes).min(binding / id_bytes).min(self.most_threads() / most_threads).max(2) & !1;
         let mut steps = Vec::new();
@@ -140,7 +140,7 @@ impl Gpu {
             let (ids_from, ids_skip) = split(call.ids.offset + first * id_bytes, align);
             let (out_from, out_skip) = split(call.output.offset + first * row_bytes, align);
             for (number, pass) in passes.iter().enumerate() {
-                let (grid, grid_width) = self.grid(self.threads(pass, rows));
+                let (grid, grid_width) = self.grid(self.threads(op, pass, rows));
                 let params = Params {
                     rows: call.spec.shape().rows(),
                     batch: narrow(rows),
@@ -148,11 +148,11 @@ impl Gpu {
                     position: narrow(first),
                     ids_start: narrow(ids_skip / 4),
                     out_start: narrow(out_skip / 4),
-                    ..pass.1.params
+                    ..pass.params
                 };
                 let step = Step {
                     params,
-                    shards: pass.1.shards.clone(),
+                    shards: pass.shards.clone(),
                     input: (ids_from, ids_skip + rows * id_bytes),
                     output: (out_from, round_up(out_skip + rows * row_bytes, 4)),
                     grid,
@@ -165,7 +165,7 @@ impl Gpu {
     }
 
     /// Threads for a number of rows; a thread of `gather_halves` makes two elements.
-    fn threads(&self, (op, pass): &(Op, Pass<'_>), rows: u64) -> u64 {
+    fn threads(&self, op: Op, pass: &Pass<'_>, rows: u64) -> u64 {
         let dim = pass.spec.shape().dim();
         let row_threads = u64::from(dim.div_ceil(16).div_ceil(self.granularity.span(pass.spec)));
         match op {

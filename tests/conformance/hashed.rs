@@ -27,6 +27,7 @@ fn a02_every_hash(backend: &Backend) {
     let (device, queue) = backend.device(wgpu::Limits::default());
     let source = [
         include_str!("../../shaders/contract.wgsl"),
+        include_str!("../../shaders/index/ids.wgsl"),
         include_str!("../../shaders/index/hash.wgsl"),
         include_str!("../data/row_of.wgsl"),
     ]
