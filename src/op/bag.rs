@@ -3,7 +3,10 @@
 use std::ops::Range;
 
 use super::{BadIds, Ids, Resolver};
-use crate::{error::BagsError, scheme::{MOST_READ, Pool}};
+use crate::{
+    error::BagsError,
+    scheme::{MOST_READ, Pool},
+};
 
 /// How the rows of a bag become one.
 ///

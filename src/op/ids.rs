@@ -231,25 +231,27 @@ pub(crate) struct Resolver {
     policy: IdPolicy,
     /// Which rows an id reads, where it is no row number.
     buckets: Option<Buckets>,
+    /// As many.
+    each: usize,
 }
 
 impl Resolver {
     pub(crate) fn new(spec: &TableSpec, policy: IdPolicy) -> Self {
-        Self { rows: spec.shape().rows(), policy, buckets: spec.buckets() }
+        Self { rows: spec.shape().rows(), policy, buckets: spec.buckets(), each: spec.each() }
     }
 
     /// Rows that an id reads.
     pub(crate) fn each(self) -> usize {
-        self.buckets.map_or(1, Buckets::each)
+        self.each
     }
 
     /// Fills `out` with the rows of `ids` (as long, or [`Resolver::each`] times), [`NO_ROW`] for bad ones, and says how many were
     /// bad.
     pub(crate) fn resolve(self, ids: Ids<'_>, out: &mut [u32]) -> BadIds {
         match self.buckets {
-            None => self.numbers(ids, out),
-            Some(buckets) if buckets.each() == 1 => self.hashed(buckets, ids, out),
-            Some(buckets) => self.several(buckets, ids, out),
+            None if self.each == 1 => self.numbers(ids, out),
+            Some(buckets) if self.each == 1 => self.hashed(buckets, ids, out),
+            buckets => self.several(buckets, ids, out),
         }
     }
 
@@ -276,22 +278,21 @@ impl Resolver {
         }
     }
 
-    /// The same where each reads several.
-    fn several(self, buckets: Buckets, ids: Ids<'_>, out: &mut [u32]) -> BadIds {
-        let each = buckets.each();
+    /// The same where each reads several, or, in a table of no rows, none.
+    fn several(self, buckets: Option<Buckets>, ids: Ids<'_>, out: &mut [u32]) -> BadIds {
         let rows = |id: Option<u64>, out: &mut [u32]| {
             for (table, out) in out.iter_mut().enumerate() {
-                *out = id.map_or(NO_ROW, |id| buckets.row(id, table));
+                *out = buckets.zip(id).map_or(NO_ROW, |(buckets, id)| buckets.row(id, table));
             }
         };
-        let places = out.chunks_exact_mut(each);
+        let places = out.chunks_exact_mut(self.each);
         match ids {
             Ids::U32(ids) => ids.iter().zip(places).for_each(|(id, out)| rows(Some((*id).into()), out)),
             Ids::U64(ids) => ids.iter().zip(places).for_each(|(id, out)| rows(Some(*id), out)),
             Ids::I64(ids) => ids.iter().zip(places).for_each(|(id, out)| rows(self.number(*id), out)),
         }
         let mut bad = BadIds::default();
-        for (position, _) in (0..).zip(out.iter().step_by(each)).filter(|(_, row)| **row == NO_ROW) {
+        for (position, _) in (0..).zip(out.iter().step_by(self.each)).filter(|(_, row)| **row == NO_ROW) {
             bad.merge(position, BadIds { count: 1, first: Some(0) });
         }
         bad

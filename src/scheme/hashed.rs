@@ -6,10 +6,8 @@ mod fit;
 use std::{fmt, sync::Arc};
 
 use super::{
-    BaggedRows, Buckets, Codec, FitFigure, Join, Misfit, NO_ROW, Part, Rows, Shader, Stored,
-    options::Options,
-    pool::pool_decoded,
-    registry::Made,
+    BaggedRows, Buckets, Codec, FitFigure, Join, Misfit, NO_ROW, Part, Rows, Shader, Stored, options::Options,
+    pool::pool_decoded, registry::Made,
 };
 use crate::{
     error::{EncodeError, SchemeError},

@@ -37,13 +37,7 @@ impl Join {
 
     /// One column of a row, each step rounded to f32; `value` gives a column of one of the `rows` stored rows.
     #[expect(clippy::cast_possible_truncation, reason = "rounding is what is wanted")]
-    pub(super) fn reference(
-        self,
-        rows: usize,
-        dim: usize,
-        column: usize,
-        value: impl Fn(usize, usize) -> f64,
-    ) -> f64 {
+    pub(super) fn reference(self, rows: usize, dim: usize, column: usize, value: impl Fn(usize, usize) -> f64) -> f64 {
         let round = |value: f64| f64::from(value as f32);
         let width = self.width(dim);
         match self {

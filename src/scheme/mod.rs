@@ -208,7 +208,7 @@ impl TableSpec {
 
     /// Stored rows that an id reads.
     pub(crate) fn each(&self) -> usize {
-        self.buckets().map_or(1, Buckets::each)
+        self.scheme.codec.buckets(1).map_or(1, Buckets::each)
     }
 
     /// The same without what one table alone needed (see [`Codec::without_rows`]).

@@ -90,11 +90,7 @@ impl<'a> Encoder<'a> {
         if let Some(frequencies) = &self.frequencies {
             check_frequencies(frequencies, source.shape().rows())?;
         }
-        let mut rows = Passes {
-            source,
-            frequencies: self.frequencies.clone(),
-            progress: self.progress.as_deref_mut(),
-        };
+        let mut rows = Passes { source, frequencies: self.frequencies.clone(), progress: self.progress.as_deref_mut() };
         if let Some(codec) = self.scheme.codec().fit(&mut rows)? {
             self.scheme = Scheme::of(codec);
         }

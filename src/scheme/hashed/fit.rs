@@ -164,9 +164,7 @@ impl Fit {
             }
             Join::Product => {
                 let divisors = &mut self.divisors[own * width..][..width];
-                for (((sum, divisor), value), other) in
-                    sums.iter_mut().zip(divisors).zip(row).zip(stored(1 - table))
-                {
+                for (((sum, divisor), value), other) in sums.iter_mut().zip(divisors).zip(row).zip(stored(1 - table)) {
                     let weighted = weight * f64::from(*other);
                     *sum += weighted * f64::from(*value);
                     *divisor += weighted * f64::from(*other);
