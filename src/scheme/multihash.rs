@@ -38,7 +38,7 @@ pub(super) const INFO: SchemeInfo = SchemeInfo {
     summary: "sums of a few rows by any codec, one for each of several hashes of the id",
     options: "k=2 to 4, rows=N, weights=equal, then /CODEC",
     examples: &["multihash:k=2,rows=4000/int8"],
-    variants: &["multihash:k=2,rows=64/f32", "multihash:k=3,rows=131/int8"],
+    variants: &["multihash:k=3,rows=131/int8"],
     build: Build::Index(build),
 };
 

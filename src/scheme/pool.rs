@@ -327,10 +327,11 @@ mod tests {
             let scheme: Scheme = scheme.parse().unwrap();
             let (encoded, _) = EncodedTable::encode("pool", &values, dim, &scheme).unwrap();
             let stored = encoded.spec().stored_rows();
-            let numbers = |row: &u32| (0..encoded.spec().each() as u32).map(|n| (row + 7 * n) % stored).collect();
-            let none = || vec![NO_ROW; encoded.spec().each()];
-            let rows = rows.iter().flat_map(|row| if *row == NO_ROW { none() } else { numbers(row) });
-            let rows: Vec<u32> = rows.collect();
+            let read = |row: &u32| {
+                let numbers = (0..).step_by(7).map(|apart| if *row == NO_ROW { *row } else { (row + apart) % stored });
+                numbers.take(encoded.spec().each()).collect::<Vec<_>>()
+            };
+            let rows: Vec<u32> = rows.iter().flat_map(read).collect();
             let (parts, codec) = (encoded.parts().collect::<Vec<_>>(), encoded.spec().scheme().codec());
             for (pool, weights) in [(Pool::Sum, None), (Pool::Sum, Some(&weights[..])), (Pool::Max, None)] {
                 let bags = BaggedRows { rows: &rows, weights, ends: &ends, pool };

@@ -40,7 +40,7 @@ pub(super) const INFO: SchemeInfo = SchemeInfo {
     summary: "a row of the id's remainder and one of its quotient, by any codec: sum, product or halves",
     options: "rows=N of remainders, op=mul or op=concat, weights=equal, then /CODEC",
     examples: &["qr:rows=4000/int8", "qr:rows=4000,op=concat/int8"],
-    variants: &["qr:rows=16/f32", "qr:rows=37,op=mul/int8", "qr:rows=29,op=concat/int8"],
+    variants: &["qr:rows=37,op=mul/int8", "qr:rows=29,op=concat/f32"],
     build: Build::Index(build),
 };
 

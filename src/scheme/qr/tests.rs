@@ -1,7 +1,5 @@
 //! What is stored of remainders and quotients.
 
-#![expect(clippy::cast_possible_truncation, reason = "f32 values, and small numbers")]
-
 use crate::{EncodedTable, Shape, TableSource, units::MAX_ROWS};
 
 fn encode(scheme: &str, values: &[f32], dim: usize) -> (EncodedTable, crate::EncodeReport) {
