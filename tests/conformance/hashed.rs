@@ -201,7 +201,7 @@ fn a08_hash_rows_in_any_shards(backend: &Backend) {
         let base =
             host.load_blocking(&base).expect("host memory").gather_blocking(&all, IdPolicy::Error).expect("rows");
 
-        let ids: Vec<i128> = (0..400).map(|at| i128::from(hash(at) >> (at % 40))).chain([-1]).collect();
+        let ids: Vec<i128> = (0..200).map(|at| i128::from(hash(at) >> (at % 40))).chain([-1]).collect();
         let batch = Batch::of(IdType::I64, &ids);
         let reads = batch.rows(Names::of(source.spec()), IdPolicy::Zero);
         let row = |read: &Option<Read>| read.map_or(vec![0.0; dim], |read| source.read(read, &base.values));
@@ -216,7 +216,7 @@ fn a08_hash_rows_in_any_shards(backend: &Backend) {
             }
         }
 
-        let lengths = [3, 0, 300, batch.len() - 303];
+        let lengths = [3, 0, 100, batch.len() - 103];
         let weights = values(batch.len(), 4);
         let counts = lengths.map(|length| length as u64);
         let bags = Bags::lengths(&counts, BagMode::Sum).weights(&weights);

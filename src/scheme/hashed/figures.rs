@@ -20,7 +20,7 @@ pub(super) fn figures(rows: u32, buckets: Buckets, traffic: &Traffic, residual: 
     #[expect(clippy::cast_precision_loss, reason = "at most four")]
     let reads = f64::from(rows) * buckets.each() as f64;
     Some(vec![
-        FitFigure { name: "rows a stored row", value: of(reads, stored.into()) },
+        FitFigure { name: "rows a bucket", value: of(reads, stored.into()) },
         FitFigure { name: "longest chain", value: chains.iter().copied().max().unwrap_or(0).into() },
         FitFigure { name: "traffic that collides", value: of(colliding, all) },
         FitFigure { name: "residual energy", value: residual },

@@ -114,7 +114,7 @@ fn what_is_told_of_collisions() {
     // Each of two tables has one row: all rows are one.
     let (_, report) = encode("multihash:k=2,rows=2/f32", &values(40, 1), 1);
     let figures: Vec<_> = report.fit.iter().map(|figure| (figure.name, figure.value)).collect();
-    let want = [("rows a stored row", 40.0), ("longest chain", 40.0), ("traffic that collides", 1.0)];
+    let want = [("rows a bucket", 40.0), ("longest chain", 40.0), ("traffic that collides", 1.0)];
     assert_eq!(figures[..3], want);
     // Of many rows few have both in common with another: those are counted, by what the hashes say.
     let rows = 3000;
