@@ -35,6 +35,10 @@ impl HostTable {
             source.read_part(number, 0, &mut memory).await?;
             parts.push(memory);
         }
+        let slices: Vec<&[u8]> = parts.iter().map(|part| &**part).collect();
+        if let Some(problem) = spec.malformed(&slices) {
+            return Err(SourceError::Invalid(format!("{name}: {problem}")));
+        }
         Ok(Self { name, spec, parts })
     }
 

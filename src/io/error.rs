@@ -5,7 +5,7 @@ use std::io;
 use thiserror::Error;
 
 use crate::{
-    error::{EncodeError, SchemeError, ShapeError, SourceError},
+    error::{EncodeError, SchemeError, ShapeError, SourceError, SparseError},
     units::Bytes,
 };
 
@@ -186,6 +186,15 @@ pub enum FileError {
         /// Why.
         #[source]
         error: ShapeError,
+    },
+    /// A sparse matrix whose numbers do not go together.
+    #[error("{file}: {error}")]
+    Sparse {
+        /// The file.
+        file: String,
+        /// Why.
+        #[source]
+        error: SparseError,
     },
     /// Several tensors that may be meant.
     #[error("{file}: several tensors could be the table; name one: {candidates}")]

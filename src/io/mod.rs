@@ -1,6 +1,6 @@
 //! Files: own tables, and the formats that rows come in.
 //!
-//! [`open_rows`] reads what others wrote: safetensors, GGUF, `.npy`, and word vectors of GloVe, word2vec and fastText.
+//! [`open_rows`] reads what others wrote: safetensors, GGUF, `.npy`, SciPy's sparse `.npz`, and word vectors of GloVe, word2vec and fastText.
 //! [`TableWriter`] and [`TableFile`] write and read tables, in the format of [`layout`]. [`write_npy`] gives rows to others.
 //!
 //! No reader trusts a number in a file: what is allocated follows from bytes that are there.
@@ -17,6 +17,8 @@ pub mod layout;
 mod lines;
 mod matrix;
 mod npy;
+mod npy_header;
+mod npz;
 mod open;
 mod python;
 mod table_file;

@@ -120,6 +120,14 @@ impl Codec for Hash {
         Shape::new(rows.into(), shape.dim().into()).map(|shape| self.codec.parts(shape)).unwrap_or_default()
     }
 
+    fn lengths(&self, dim: usize, values: &[f32], lengths: &mut [u32]) {
+        self.codec.lengths(dim, values, lengths);
+    }
+
+    fn malformed(&self, rows: u32, dim: usize, parts: &[&[u8]]) -> Option<(u32, String)> {
+        self.codec.malformed(rows, dim, parts)
+    }
+
     fn encode_rows(&self, dim: usize, values: &[f32], parts: &mut [&mut [u8]]) -> Result<(), Misfit> {
         self.codec.encode_rows(dim, values, parts)
     }

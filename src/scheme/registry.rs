@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Codec, bands, f16, f32, hash, int8, lowrank, options::Options, packed_int};
+use super::{Codec, bands, f16, f32, hash, int8, lowrank, options::Options, packed_int, sparse};
 use crate::error::SchemeError;
 
 /// A scheme as the registry knows it.
@@ -46,6 +46,8 @@ pub(super) static SCHEMES: &[SchemeInfo] = &[
     packed_int::INT3,
     packed_int::INT2,
     lowrank::INFO,
+    sparse::CSR,
+    sparse::COO,
     hash::INFO,
     bands::INFO,
 ];

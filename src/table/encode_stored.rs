@@ -24,7 +24,7 @@ impl Encoder<'_> {
         let (codec, dim): (&dyn Codec, _) = (&**spec.scheme().codec(), spec.shape().dim() as usize);
         let Some(buckets) = spec.buckets() else {
             // No rows: what they would share is stored, and no more.
-            return self.encode(spec, source, sink, |_, _, _, _| ());
+            return self.encode(spec, source, sink, |_, _, _| ());
         };
         let unfit =
             |reason: String| EncodeError::Unfit { scheme: spec.scheme().to_string(), dim: spec.shape().dim(), reason };
@@ -36,17 +36,11 @@ impl Encoder<'_> {
             .try_reserve_exact(stored.values.len())
             .map_err(|_| unfit(format!("no host memory for {} decoded rows", stored.shape)))?;
         decoded.resize(stored.values.len(), 0f32);
-        let encoded =
-            self.encode(spec, &mut SliceSource::new(&stored.values, dim)?, sink, |first, rows, shared, parts| {
-                let parts: Vec<&[u8]> = parts
-                    .iter()
-                    .zip(shared)
-                    .map(|(part, shared)| if shared.is_empty() { &**part } else { shared })
-                    .collect();
-                let numbers: Vec<u32> = (0..rows).collect();
-                let at = first as usize * dim;
-                codec.decode_rows(dim, &parts, &numbers, &mut decoded[at..at + rows as usize * dim]);
-            });
+        let encoded = self.encode(spec, &mut SliceSource::new(&stored.values, dim)?, sink, |first, rows, parts| {
+            let numbers: Vec<u32> = (0..rows).collect();
+            let at = first as usize * dim;
+            codec.decode_rows(dim, parts, &numbers, &mut decoded[at..at + rows as usize * dim]);
+        });
         encoded.map_err(|error| of_the_table(error, stored))?;
         let (mut tally, mut first) = (Tally::default(), 0u32);
         self.pass(source, &mut |values| {

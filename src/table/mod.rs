@@ -4,6 +4,7 @@ mod bag;
 mod device;
 mod device_bag;
 mod encode;
+mod encode_block;
 mod encode_stored;
 mod encoded;
 mod gather;

@@ -1,6 +1,6 @@
 //! A table placed on an engine.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, ops::Range, sync::Arc};
 
 use crate::{
     error::TableError,
@@ -50,26 +50,20 @@ impl Table {
         let limit = gpu.limits.max_storage_buffer_binding_size.min(gpu.limits.max_buffer_size);
         // Addresses in shaders are 32-bit numbers of bytes.
         let limit = Bytes(limit.min((1 << 31) - 1));
-        let placement = Placement::plan(source.spec(), limit).map_err(|error| TableError::RowTooLarge {
-            table: source.name().to_owned(),
-            row: error.row,
-            binding: error.binding,
-        })?;
+        let placement = Placement::read(source, limit).await?;
         let bands = source.spec().bands();
         let shards = gpu.make_shards(&label(source), &placement, &bands).await?;
         for (shard, made) in placement.shards().iter().zip(&shards) {
             let band = &bands[shard.band];
             for (number, part) in band.spec.parts().iter().enumerate() {
-                // Of a part that all rows share, a row has no bytes: it begins at 0 in every shard.
-                let begin = u64::from(shard.first_row - band.first_row) * part.row_bytes();
-                let bytes = part.bytes_of(shard.rows);
+                let Range { start: begin, end } = part.span(&shard.span);
                 let until = shard.offsets.get(number + 1).copied().unwrap_or(shard.bytes.0);
                 let read = |done, length: u64, mut chunk: Vec<u8>| async move {
                     chunk.resize(usize::try_from(length).unwrap_or(usize::MAX), 0);
                     source.read_part(band.parts.start + number, begin + done, &mut chunk).await?;
                     Ok(chunk)
                 };
-                gpu.fill(&made.buffer, shard.offsets[number], bytes, until, read).await?;
+                gpu.fill(&made.buffer, shard.offsets[number], end - begin, until, read).await?;
             }
         }
         tracing::debug!(

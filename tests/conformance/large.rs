@@ -7,7 +7,7 @@ use gatherum::{
 use crate::{
     backend::Backend,
     case::{Case, Stamp},
-    fixture::{Fixture, Repeated},
+    fixture::{Fixture, Repeated, row_bytes},
     lookup::{Answer, Batch, Lookup, Way, same},
 };
 
@@ -100,10 +100,10 @@ fn a08_many_shards(scheme: &Scheme, backend: &Backend) {
     let engine = backend.narrow(16 * MIB, 64 * MIB);
     for dim in [64, 63] {
         let base = Repeated::base(scheme, 127, dim);
-        let row = base.spec().row_bytes();
+        let row = row_bytes(&base);
         // A prime number over six shards, so that the last one is short.
         let source = Repeated::of(scheme, "many", &base, (6 * 16 * MIB / row + 1000) | 1);
-        let placement = Placement::plan(source.spec(), Bytes(16 * MIB)).expect("a placement");
+        let placement = pollster::block_on(Placement::read(&source, Bytes(16 * MIB))).expect("a placement");
         let bands = gatherum::testing::bands(source.spec()).len();
         match bands {
             1 => assert_eq!(placement.shards().len(), 7, "two passes"),
@@ -188,8 +188,8 @@ impl TableSource for Unread<'_> {
 fn a08_the_longest_rows(scheme: &Scheme, backend: &Backend) {
     let engine = backend.narrow(64 * MIB, 64 * MIB);
     let base = Repeated::base(scheme, 5, gatherum::MAX_DIM as usize);
-    let shared: u64 = base.spec().parts().iter().map(|part| part.bytes_of(0)).sum();
-    let count = (64 * MIB - shared) / base.spec().row_bytes() + 1;
+    let shared: u64 = base.spec().parts().iter().filter(|part| part.is_shared()).map(|part| part.bytes().0).sum();
+    let count = (64 * MIB - shared) / row_bytes(&base) + 1;
     let source = Repeated::of(scheme, "long rows", &base, count);
     let table = engine.load_blocking(&source).expect("a row fits the least binding");
     assert!(table.shards() >= 2, "{table:?}");

@@ -5,7 +5,7 @@ use gatherum::{Bytes, Engine, Metric, Placement, Scheme, ScoreError, Shape, Tabl
 use crate::{
     backend::{Backend, Tuning},
     case::{Case, Stamp},
-    fixture::{Fixture, Repeated, values},
+    fixture::{Fixture, Repeated, row_bytes, values},
 };
 
 pub(crate) const CASES: &[Case] = &[
@@ -101,8 +101,8 @@ fn s03_shards(scheme: &Scheme, backend: &Backend) {
     const MIB: u64 = 1 << 20;
     let engine = backend.narrow(16 * MIB, 16 * MIB);
     let base = Repeated::base(scheme, 127, 512);
-    let source = Repeated::of(scheme, "split", &base, 2 * 16 * MIB / base.spec().row_bytes() + 100);
-    let placement = Placement::plan(source.spec(), Bytes(16 * MIB)).expect("a placement");
+    let source = Repeated::of(scheme, "split", &base, 2 * 16 * MIB / row_bytes(&base) + 100);
+    let placement = pollster::block_on(Placement::read(&source, Bytes(16 * MIB))).expect("a placement");
     let table = engine.load_blocking(&source).expect("it is split");
     assert_eq!((table.shards(), placement.shards().len()), (3, 3));
     let rows = source.spec().shape().rows();

@@ -5,6 +5,7 @@ mod damaged;
 mod foreign;
 mod formats;
 mod gguf;
+mod npz;
 mod own;
 mod vectors;
 
