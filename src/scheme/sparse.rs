@@ -29,7 +29,7 @@ mod check;
 mod decode;
 mod fit;
 
-use std::{fmt, sync::Arc};
+use std::{cmp::Ordering, fmt, sync::Arc};
 
 use super::{
     BaggedRows, Build, Category, Codec, Dtype, FitFigure, Misfit, Part, Pool, Rows, SchemeInfo, Shader,
@@ -262,13 +262,21 @@ impl Codec for Sparse {
         let every = self.every as usize;
         let start = |at| number(parts[parts.len() - 1], Dtype::U32, at);
         let columns = Self::column_dtype(u32::try_from(dim).unwrap_or(u32::MAX));
-        let is_here = |at: &usize| {
-            number(parts[COLUMNS], columns, *at) == column
-                && (every == 1 || number(parts[COLUMNS + 1], Dtype::U8, *at) == row % every)
+        // Row and column ascend, so that a row of a million columns is not gone through for each.
+        let place = |at: usize| {
+            let row = if every == 1 { 0 } else { number(parts[COLUMNS + 1], Dtype::U8, at) };
+            (row, number(parts[COLUMNS], columns, at))
         };
-        (start(row / every)..start(row / every + 1))
-            .find(is_here)
-            .map_or(0.0, |at| self.codec.reference(1, &parts[..1], at, 0))
+        let (mut low, mut high) = (start(row / every), start(row / every + 1));
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            match place(middle).cmp(&(row % every, column)) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Equal => return self.codec.reference(1, &parts[..1], middle, 0),
+                Ordering::Greater => high = middle,
+            }
+        }
+        0.0
     }
 
     fn rounding(&self, row: &[f64]) -> f64 {
