@@ -1,7 +1,7 @@
 // sparse: of a row, only the values that are stored, in the order of their columns.
 //
 //   decode16(row, k):
-//       from the first stored value at column 16 k or behind it, or from where decode16(row, k - 1) ended,
+//       from the first stored value at column 16 k or behind it, or from where decode16(row, k - 1) ended, if that was last,
 //       while the column is one of 16 k to 16 k + 15: the value goes to its place among zeros
 //
 // Parts: values, columns, and where rows begin. That is a pointer a row (CSR), or one for each ROWS_EVERY rows and the number of
@@ -19,7 +19,8 @@ struct Row {
     end: u32,
 }
 
-// Where the row that is open was left: the next value, and the next 16 columns.
+// Which row was read last, and where it was left: the next value, and the next 16 columns.
+var<private> latest: Row;
 var<private> cursor: u32;
 var<private> upcoming: u32;
 
@@ -60,6 +61,7 @@ fn open_row(shard: u32, row: u32) -> Row {
         let begin = lower_bound(shard, rows, opened.begin, opened.end, 1u, among);
         opened = Row(shard, begin, lower_bound(shard, rows, begin, opened.end, 1u, among + 1u));
     }
+    latest = opened;
     cursor = opened.begin;
     upcoming = 0u;
     return opened;
@@ -79,9 +81,10 @@ fn value_bits(shard: u32, at: u32) -> u32 {
 
 fn decode16(row: Row, k: u32) -> mat4x4<f32> {
     let columns = params.shards[row.shard].part1;
-    if k != upcoming {
+    if k != upcoming || row.begin != latest.begin || row.shard != latest.shard {
         cursor = lower_bound(row.shard, columns, row.begin, row.end, COLUMN_BYTES, 16u * k);
     }
+    latest = row;
     upcoming = k + 1u;
     let lanes = vec4<u32>(0u, 1u, 2u, 3u);
     var bits0 = vec4<u32>();
