@@ -1,8 +1,17 @@
-// What joins the parts of a pipeline. A pipeline is this file and one of each: index, placement, codec, factor, out,
+// What joins the parts of a pipeline. A pipeline is this file and one of each: index, placement, codec, factor, join, out,
 // op.
 //
-//   index      row_of(position) -> u32              the stored row that the id at a position names, or NO_ROW; operations
-//                                                   on all rows, which have no ids, have no index
+//   index      row_of(position) -> Rows             the stored rows that the id at a position reads, or Rows(NO_ROW);
+//                                                   operations on all rows have no ids, and no index unless ids are hashed
+//              rows_of(id) -> Rows                  where ids are hashed: the same of an id's low and high word
+//   join       Rows, Opened                         what an id reads: one stored row or several; the same, opened
+//              numbered(row) -> Rows                what is row of an operation on all rows
+//              is_none(rows) -> bool                whether it is Rows(NO_ROW)
+//              in_pass(rows) -> bool                whether this pass has them, and no other
+//              open(rows) -> Opened                 of rows that are in the pass
+//              touch_all(opened) -> u32             as touch
+//              load(opened, k) -> mat4x4<f32>       the columns 16 k to 16 k + 15 that an id reads; those past DIM may be
+//                                                   anything
 //   placement  shard_of(row) -> u32                 the shard, among those bound, that a row is in
 //              fetch(shard, lane) -> vec4<u32>      16 bytes of a shard
 //              fetch_word(shard, word) -> u32       4 bytes of a shard
@@ -14,7 +23,8 @@
 //                                                   on their way before the first is waited for
 //              decode16(row, k) -> mat4x4<f32>      stored columns 16 k to 16 k + 15; those past CODEC_DIM may be anything
 //   factor     CODEC_DIM                            columns that the codec stores of a row
-//              load16(row, k) -> mat4x4<f32>        the row's columns 16 k to 16 k + 15; those past DIM may be anything
+//              load16(row, k) -> mat4x4<f32>        columns 16 k to 16 k + 15 of a stored row; those past ROW_DIM may be
+//                                                   anything
 //   out        store16(position, k, values)         the same columns of the output, those past DIM left out
 //              stored16(position, k) -> mat4x4<f32> what was stored there; f32 only
 //   op         the entry point
@@ -23,6 +33,8 @@
 
 // Columns of a row.
 override DIM: u32;
+// Columns of a stored row.
+override ROW_DIM: u32 = DIM;
 // Threads of a workgroup.
 override WORKGROUP: u32 = 64u;
 // Groups of 16 columns that one thread decodes: 1 is the fine grain, GROUPS the coarse.
@@ -65,8 +77,12 @@ struct Params {
     // What an operation makes of them.
     extra1: u32,
     extra2: u32,
-    // Rows that are stored, over all passes: as many, unless ids share rows.
-    stored_rows: u32,
+    // 1 in the last pass.
+    last_pass: u32,
+    // Where an id reads several rows, and the shards are more than a pass binds: rows of a shard, and the bits of the groups
+    // of shards bound, all of which an id of this pass reads. 0 where all shards are bound.
+    shard_rows: u32,
+    pass_groups: u32,
     @align(16) shards: array<Shard, SHARDS>,
 }
 

@@ -182,6 +182,28 @@ pub enum EncodeError {
         /// Why.
         reason: String,
     },
+    /// The number of frequencies is not that of the rows.
+    #[error("{got} frequencies are none of {rows} rows; there must be one a row")]
+    Frequencies {
+        /// Frequencies given.
+        got: u64,
+        /// Rows of the table.
+        rows: u32,
+    },
+    /// A frequency that is none: negative, NaN or infinite.
+    #[error("the frequency of row {row} is {value}; it must be finite and at least 0")]
+    Frequency {
+        /// The row.
+        row: u64,
+        /// What was given for it.
+        value: f32,
+    },
+    /// Frequencies that are all 0, of which no row has a weight.
+    #[error("the frequencies of all {rows} rows are 0; one at least must be over 0")]
+    NoTraffic {
+        /// Rows of the table.
+        rows: u32,
+    },
     /// The number of values is not rows x dim.
     #[error("{values} values are no table of {rows} rows x {dim} columns")]
     Length {

@@ -68,6 +68,29 @@ fn quantised_rows_of_a_gguf_file_stay_as_they_are() {
     assert_eq!((&rows[0][0], &rows[0][15], &rows[0][16]), (&json!(0.5), &json!(0.5), &json!(-0.75)));
 }
 
+/// Rows 0 and 2 share a stored row; the second is asked for three times as often.
+#[test]
+fn frequencies_weigh_rows() {
+    let sandbox = Sandbox::new();
+    sandbox.write_npy("in.npy", &[[1.0], [7.0], [5.0]]);
+    std::fs::write(sandbox.path("counts.txt"), "1\n0\n3\n").unwrap();
+    let args = ["compress", "in.npy", "-s", "hash:rows=2/f32", "-o", "t.safetensors", "--json"];
+    let made = json(&sandbox.ok(&[&args[..], &["--frequencies", "counts.txt"]].concat()));
+    assert_eq!(made["fit"]["traffic_that_collides"], 1.0);
+    let rows = json(&sandbox.ok(&["lookup", "t.safetensors", "--ids", "0,1", "--json"]))["rows"].clone();
+    assert_eq!(rows, json!([[4.0], [0.0]]), "a row without traffic leaves zeros");
+    for (text, says) in [
+        ("1\n2\n", "2 frequencies are none of 3 rows"),
+        ("1\n-2\n3", "frequency of row 1 is -2"),
+        ("1\n2\nNaN", "frequency of row 2 is NaN"),
+        ("0\n0\n0", "all 3 rows are 0"),
+        ("1\ntwo\n3", "line 2: `two`"),
+    ] {
+        std::fs::write(sandbox.path("counts.txt"), text).unwrap();
+        sandbox.fails(&[&args[..], &["--frequencies", "counts.txt"]].concat(), 3, &["counts.txt", says]);
+    }
+}
+
 #[test]
 fn values_are_written_so_that_the_same_f32_is_read_again() {
     let sandbox = Sandbox::new();

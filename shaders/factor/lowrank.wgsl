@@ -4,7 +4,7 @@
 
 // Columns that the codec stores of a row.
 override CODEC_DIM: u32;
-// Which part the basis is, f32 [CODEC_DIM, DIM].
+// Which part the basis is, f32 [CODEC_DIM, ROW_DIM].
 override BASIS_PART: u32 = 1u;
 
 // Word at which the basis begins in the first shard bound: a multiple of 4.
@@ -18,13 +18,13 @@ fn basis_start() -> u32 {
     return params.shards[0].part3;
 }
 
-// Columns 4 c to 4 c + 3 of row j of the basis; those past DIM repeat others.
+// Columns 4 c to 4 c + 3 of row j of the basis; those past ROW_DIM repeat others.
 fn basis4(start: u32, j: u32, c: u32) -> vec4<f32> {
-    let row = start + j * DIM;
-    if DIM % 4u == 0u {
-        return bitcast<vec4<f32>>(fetch_shared(row / 4u + min(c, DIM / 4u - 1u)));
+    let row = start + j * ROW_DIM;
+    if ROW_DIM % 4u == 0u {
+        return bitcast<vec4<f32>>(fetch_shared(row / 4u + min(c, ROW_DIM / 4u - 1u)));
     }
-    let columns = min(vec4<u32>(4u * c) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(DIM - 1u));
+    let columns = min(vec4<u32>(4u * c) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(ROW_DIM - 1u));
     return bitcast<vec4<f32>>(vec4<u32>(
         fetch_shared_word(row + columns.x),
         fetch_shared_word(row + columns.y),

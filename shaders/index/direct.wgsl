@@ -1,6 +1,6 @@
 // Ids that are row numbers: u32, u64 or i64, the wide ones as two words, low first.
 
-fn row_of(position: u32) -> u32 {
+fn row_of(position: u32) -> Rows {
     let at = params.ids_start + position * ID_WORDS;
     let low = ids[at];
     if ID_WORDS == 1u {

@@ -4,7 +4,7 @@
 //       for each 16 columns k of the share:
 //           values = piece begins its bag ? nothing : stored16(row, k)
 //           for each position from begin to end:
-//               values = values + load16(row_of(position), k) * weight
+//               values = values + load(row_of(position), k) * weight
 //           store16(row, k, values, times scale in the last pass)
 //
 // One accumulator a column, ids in their order, products rounded before they are added: no answer depends on the grain or the
@@ -66,8 +66,7 @@ fn bag(@builtin(global_invocation_id) id: vec3<u32>) {
     let place = ids[piece];
     let begin = ids[piece + 1u];
     let end = ids[piece + 2u];
-    let last_pass = params.pass_first + params.pass_rows == params.stored_rows;
-    let scale = select(1.0, bitcast<f32>(ids[piece + 3u]), last_pass);
+    let scale = select(1.0, bitcast<f32>(ids[piece + 3u]), params.last_pass == 1u);
     let begins = (place & CONTINUES) == 0u && params.answers_bad == 1u;
     let position = place & ~(CONTINUES | EMPTY);
     let first = thread % THREADS * SPAN;
@@ -81,18 +80,17 @@ fn bag(@builtin(global_invocation_id) id: vec3<u32>) {
             values = stored16(position, k);
         }
         for (var i = begin; i < end; i++) {
-            let row = row_of(i);
-            if row == NO_ROW {
+            let rows = row_of(i);
+            if is_none(rows) {
                 if MAX {
                     values = take(values, mat4x4<f32>());
                 }
                 continue;
             }
-            if row - params.pass_first >= params.pass_rows {
+            if !in_pass(rows) {
                 continue;
             }
-            let shard = shard_of(row);
-            var added = load16(open_row(shard, row - params.shards[shard].first_row), k);
+            var added = load(open(rows), k);
             if WEIGHTED {
                 added = added * bitcast<f32>(ids[params.extra2 + i]);
             }

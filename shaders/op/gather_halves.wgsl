@@ -13,19 +13,18 @@ fn element(index: u32) -> u32 {
         return 0u;
     }
     let column = index % DIM;
-    let row = row_of(position);
-    if row == NO_ROW {
+    let rows = row_of(position);
+    if is_none(rows) {
         if params.answers_bad == 1u && column == 0u {
             atomicAdd(&status.bad, 1u);
             atomicMin(&status.first_bad, params.position + position);
         }
         return 0u;
     }
-    if row - params.pass_first >= params.pass_rows {
+    if !in_pass(rows) {
         return 0u;
     }
-    let shard = shard_of(row);
-    var block = load16(open_row(shard, row - params.shards[shard].first_row), column / 16u);
+    var block = load(open(rows), column / 16u);
     return half_bits(block[column % 16u / 4u][column % 4u]);
 }
 

@@ -3,12 +3,12 @@
 //   for each (row, tile of TILE queries, span of 16 SPAN columns) in parallel:
 //       lanes = 16 zeros a query
 //       for each 16 columns k of the span:
-//           lanes += load16(row, k) * the queries' columns k
+//           lanes += load(row, k) * the queries' columns k
 //       scores[span, query, row] = the sum of the query's lanes
 //
 // A row is decoded once for a tile. Products are added lane by lane and the lanes in the order of `total`, as the host does,
-// so the bits are the same wherever a multiplication and an addition are two roundings. All rows are in the one shard that
-// is bound; spans are added by whoever reads them.
+// so the bits are the same wherever a multiplication and an addition are two roundings. Rows of shards not bound in this pass
+// are another pass's; spans are added by whoever reads them.
 
 // Queries that a thread takes: 1 or 4.
 override TILE: u32 = 4u;
@@ -66,7 +66,11 @@ fn score(@builtin(global_invocation_id) id: vec3<u32>) {
     }
     let tile = id.z / THREADS;
     let span = id.z % THREADS;
-    let opened = open_row(0u, params.pass_first + at - params.shards[0].first_row);
+    let rows = numbered(params.pass_first + at);
+    if !in_pass(rows) {
+        return;
+    }
+    let opened = open(rows);
     let squared = SQUARES && tile == 0u;
     var sum0 = mat4x4<f32>();
     var sum1 = mat4x4<f32>();
@@ -76,7 +80,7 @@ fn score(@builtin(global_invocation_id) id: vec3<u32>) {
     // Mesa reorders sums that it sees whole, as it does those of a loop it can unroll: `zero` keeps it from that.
     let end = min((span + 1u) * SPAN, GROUPS) + params.zero;
     for (var k = span * SPAN; k < end; k++) {
-        var values = load16(opened, k);
+        var values = load(opened, k);
         if DIM % 16u != 0u && k == GROUPS - 1u {
             values = cut(values);
         }

@@ -119,7 +119,7 @@ impl Gpu {
                     extra2: narrow(chunk.weights as u64),
                     ..pass.params
                 };
-                let shards = pass.shards.clone();
+                let shards = pass.shards;
                 steps.push((pipeline, Step { params, shards, input: chunk.binding(), output, grid }));
             }
             piece += round * PIECE;
@@ -148,7 +148,7 @@ impl Gpu {
             let batch = narrow(rows.len() as u64);
             let (out_start, output) = self.bound_rows(rows, dim);
             let params = Params { batch, grid_width, out_start, ..pass.params };
-            let shards = pass.shards.clone();
+            let shards = pass.shards;
             steps.push((&pipeline, Step { params, shards, input: chunk.binding(), output, grid }));
         }
         Ok(self.record_steps(encoder, "bag.norms", &call.buffers(input), &steps)?)

@@ -131,9 +131,14 @@ impl Op {
         !matches!(self, Self::Score { .. })
     }
 
-    /// Whether it comes with so many shards: rows that are scored together are all in one.
-    fn takes(self, bound: Bound) -> bool {
-        bound == Bound::One || !matches!(self, Self::Score { .. })
+    /// Whether it comes with so many shards: rows that are scored together are all in one, unless each is of several.
+    fn takes(self, bound: Bound, scheme: &Scheme) -> bool {
+        bound == Bound::One || !matches!(self, Self::Score { .. }) || several(scheme)
+    }
+
+    /// Whether it needs to know which stored rows an id reads: a number of a stored row is one itself.
+    fn hashes(self, scheme: &Scheme) -> bool {
+        self.has_ids() || several(scheme)
     }
 
     /// The sinks it writes to, by way of `store16` or by itself.
@@ -178,20 +183,25 @@ impl Bound {
     }
 }
 
+/// Whether an id reads several stored rows.
+fn several(scheme: &Scheme) -> bool {
+    scheme.codec().buckets(1).is_some_and(|buckets| buckets.each() > 1)
+}
+
 /// The text of a pipeline.
 pub(crate) fn compose(scheme: &Scheme, bound: Bound, sink: Sink, op: Op) -> String {
-    let mut text = String::new();
     let shader = scheme.codec().shader();
-    let parts = [
-        include_str!("../../shaders/contract.wgsl"),
-        if op.has_ids() { include_str!("../../shaders/index/ids.wgsl") } else { "" },
-        if op.has_ids() { shader.index } else { "" },
-        bound.source(),
-        include_str!("../../shaders/codec/packed.wgsl"),
-        shader.codec,
-        shader.factor,
-    ];
-    for part in parts.iter().chain(sink.sources()).chain([&op.source()]) {
+    let mut parts = vec![include_str!("../../shaders/contract.wgsl")];
+    if op.has_ids() {
+        parts.extend([include_str!("../../shaders/index/ids.wgsl"), shader.ids]);
+    }
+    if op.hashes(scheme) {
+        parts.extend(shader.index);
+    }
+    parts.extend([bound.source(), include_str!("../../shaders/codec/packed.wgsl"), shader.codec, shader.factor]);
+    parts.extend(shader.join.iter().chain(sink.sources()).chain([&op.source()]));
+    let mut text = String::new();
+    for part in parts {
         text.push_str(part);
         text.push('\n');
     }
@@ -206,7 +216,7 @@ pub(crate) fn table_constants(spec: &TableSpec, bound: Bound, op: Op) -> Vec<(&'
     let row_bytes = spec.parts()[0].row_bytes().max(1) as f64;
     let mut constants = vec![("DIM", f64::from(dim)), ("ROW_BYTES", row_bytes)];
     constants.extend(spec.scheme().codec().constants(dim));
-    if let Some(buckets) = spec.buckets().filter(|_| op.has_ids()) {
+    if let Some(buckets) = spec.buckets().filter(|_| op.hashes(spec.scheme())) {
         constants.extend(buckets.constants());
     }
     if let Bound::Several(shards) = bound {
@@ -235,7 +245,7 @@ pub(crate) fn composed_shaders() -> Vec<ComposedShader> {
     let variants = Scheme::all().iter().flat_map(|info| info.variants);
     for scheme in variants.filter_map(|text| text.parse::<Scheme>().ok()) {
         for bound in [Bound::One, Bound::Several(5)] {
-            for op in Op::all().into_iter().filter(|op| op.takes(bound)) {
+            for op in Op::all().into_iter().filter(|op| op.takes(bound, &scheme)) {
                 for (sink, dim) in op.sinks().iter().flat_map(|sink| sink.dims().map(|dim| (*sink, dim))) {
                     let shape = crate::Shape::new(1000, dim);
                     let Some(spec) = shape.ok().and_then(|shape| scheme.spec(shape).ok()) else { continue };

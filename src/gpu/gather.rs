@@ -152,7 +152,7 @@ impl Gpu {
                 };
                 let step = Step {
                     params,
-                    shards: pass.shards.clone(),
+                    shards: pass.shards,
                     input: (ids_from, ids_skip + rows * id_bytes),
                     output: (out_from, round_up(out_skip + rows * row_bytes, 4)),
                     grid,

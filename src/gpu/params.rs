@@ -34,9 +34,11 @@ pub(crate) struct Params {
     /// What an operation makes of them.
     pub(crate) extra1: u32,
     pub(crate) extra2: u32,
-    pub(crate) stored_rows: u32,
+    pub(crate) last_pass: u32,
+    pub(crate) shard_rows: u32,
+    pub(crate) pass_groups: u32,
     /// Shards begin on 16 bytes.
-    pub(crate) padding: [u32; 3],
+    pub(crate) padding: u32,
     pub(crate) shards: [ShardParams; SHARDS_A_PASS],
 }
 
@@ -61,7 +63,9 @@ pub(crate) fn params_layout() -> Vec<(&'static str, usize, usize)> {
         zero,
         extra1,
         extra2,
-        stored_rows,
+        last_pass,
+        shard_rows,
+        pass_groups,
         shards
     )
 }

@@ -1,7 +1,7 @@
 //! What the recordings of all operations share: which shards a dispatch binds, how its grid and bindings fit the limits, and
 //! the pass that it becomes.
 
-use std::{ops::Range, sync::Arc};
+use std::sync::Arc;
 
 use bytemuck::Zeroable;
 
@@ -15,11 +15,13 @@ use crate::{error::OverBudget, scheme::TableSpec};
 
 const PARAMS_BYTES: usize = size_of::<Params>();
 
+/// The shards bound, in order; the last is repeated.
+pub(super) type Places = [usize; SHARDS_A_PASS];
+
 /// One dispatch, before its buffers are bound.
 pub(super) struct Step {
     pub(super) params: Params,
-    /// The shards bound, in order; the last is repeated.
-    pub(super) shards: Range<usize>,
+    pub(super) shards: Places,
     /// Offset and size, in bytes, of what is bound of the input.
     pub(super) input: (u64, u64),
     /// Offset and size, in bytes, of what is bound of the output.
@@ -87,9 +89,8 @@ impl Gpu {
             (3, part(buffers.output, step.output.0, step.output.1)),
         ];
         resources.extend(buffers.status.map(|status| (2, status.as_entire_binding())));
-        let last = step.shards.end - 1;
-        let places = (0..pipeline.bound.places()).map(|place| last.min(step.shards.start + place));
-        resources.extend((4..).zip(places.map(|shard| buffers.shards[shard].buffer.as_entire_binding())));
+        let places = step.shards[..pipeline.bound.places()].iter();
+        resources.extend((4..).zip(places.map(|shard| buffers.shards[*shard].buffer.as_entire_binding())));
         let entries: Vec<wgpu::BindGroupEntry<'_>> =
             resources.into_iter().map(|(binding, resource)| wgpu::BindGroupEntry { binding, resource }).collect();
         self.device.create_bind_group(&wgpu::BindGroupDescriptor {
@@ -125,7 +126,7 @@ impl Gpu {
 
 /// Shards that are bound together.
 pub(super) struct Pass<'a> {
-    pub(super) shards: Range<usize>,
+    pub(super) shards: Places,
     /// What says which rows those have, and whether it is the first pass.
     pub(super) params: Params,
     /// How their rows are stored.
@@ -138,16 +139,61 @@ pub(super) fn passes(shards: &[GpuShard]) -> Vec<Pass<'_>> {
     let mut passes = Vec::new();
     let mut first = 0;
     for band in shards.chunk_by(|one, other| Arc::ptr_eq(&one.spec, &other.spec)) {
-        for part in band.chunks(SHARDS_A_PASS) {
-            let mut params = pass_params(part);
-            params.answers_bad = u32::from(first == 0);
-            params.stored_rows = shards.last().map_or(0, |last| last.params.first_row + last.rows);
-            let shards = first..first + part.len();
-            first = shards.end;
-            passes.push(Pass { shards, params, spec: &band[0].spec, bound: bound(band) });
+        let all: Vec<usize> = (first..).take(band.len()).collect();
+        first += band.len();
+        let each = band[0].spec.each();
+        if each > 1 && band.len() > SHARDS_A_PASS {
+            passes.extend(groups(&all, each).into_iter().map(|some| {
+                let bits = some.len().div_ceil(SHARDS_A_PASS / each);
+                let mut pass = pass(shards, &some);
+                pass.params.shard_rows = band[0].rows;
+                pass.params.pass_groups = (1 << bits) - 1;
+                Pass { bound: bound(band), ..pass }
+            }));
+        } else {
+            passes.extend(all.chunks(SHARDS_A_PASS).map(|some| Pass { bound: bound(band), ..pass(shards, some) }));
         }
     }
+    let last = passes.len().saturating_sub(1);
+    for (number, pass) in passes.iter_mut().enumerate() {
+        pass.params.answers_bad = u32::from(number == 0);
+        pass.params.last_pass = u32::from(number == last);
+    }
     passes
+}
+
+/// The shards of each pass, where an id reads a row of up to `each` of them: all sets of one to `each` groups, which are of as
+/// many neighbours that `each` of them can be bound (see `shaders/join/several.wgsl`).
+fn groups(shards: &[usize], each: usize) -> Vec<Vec<usize>> {
+    let groups: Vec<&[usize]> = shards.chunks(SHARDS_A_PASS / each).collect();
+    // Sets of one group more, by numbers of groups that ascend.
+    let mut sets: Vec<Vec<usize>> = (0..groups.len()).map(|group| vec![group]).collect();
+    let mut begin = 0;
+    for _ in 1..each {
+        let larger = sets[begin..].iter().flat_map(|set| {
+            let behind = set[set.len() - 1] + 1..groups.len();
+            behind.map(|group| [&set[..], &[group]].concat())
+        });
+        let larger: Vec<_> = larger.collect();
+        begin = sets.len();
+        sets.extend(larger);
+    }
+    sets.iter().map(|set| set.iter().flat_map(|group| groups[*group]).copied().collect()).collect()
+}
+
+/// A pass that binds these of the shards, which are stored alike.
+fn pass<'a>(shards: &'a [GpuShard], some: &[usize]) -> Pass<'a> {
+    let places = std::array::from_fn(|place| some[place.min(some.len() - 1)]);
+    let bound: Vec<&GpuShard> = some.iter().map(|shard| &shards[*shard]).collect();
+    let mut params = Params::zeroed();
+    params.pass_first = bound[0].params.first_row;
+    params.pass_rows = bound.iter().map(|shard| shard.rows).sum();
+    // Places without a shard begin past the last row, so that no row is in them.
+    params.shards = [ShardParams { first_row: u32::MAX, ..ShardParams::default() }; SHARDS_A_PASS];
+    for (place, shard) in params.shards.iter_mut().zip(&bound) {
+        *place = shard.params;
+    }
+    Pass { shards: places, params, spec: &bound[0].spec, bound: Bound::One }
 }
 
 /// Which shards pipelines for those of a band bind.
@@ -157,19 +203,6 @@ fn bound(band: &[GpuShard]) -> Bound {
         Ok(shards) => Bound::Several(shards),
         Err(_) => unreachable!("a pass binds few shards"),
     }
-}
-
-/// The part of the parameters that says which rows are bound.
-pub(super) fn pass_params(shards: &[GpuShard]) -> Params {
-    let mut params = Params::zeroed();
-    params.pass_first = shards[0].params.first_row;
-    params.pass_rows = shards.iter().map(|shard| shard.rows).sum();
-    // Places without a shard, in the last pass, begin past the last row, so that no row is in them.
-    params.shards = [ShardParams { first_row: u32::MAX, ..ShardParams::default() }; SHARDS_A_PASS];
-    for (place, shard) in params.shards.iter_mut().zip(shards) {
-        *place = shard.params;
-    }
-    params
 }
 
 /// An offset as the multiple of `align` below it, and the rest.

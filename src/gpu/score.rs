@@ -1,10 +1,11 @@
-//! Recording a score: one dispatch for some rows of one shard, and all queries of a panel.
+//! Recording a score: one dispatch for some rows of one shard, or for each set of shards that rows of several stored ones are
+//! in, and all queries of a panel.
 
 use super::{
     Gpu, GpuShard, Tracked,
-    compose::{Bound, Op, Sink},
+    compose::{Op, Sink},
     params::Params,
-    pass::{Buffers, Step, narrow, pass_params},
+    pass::{Buffers, Pass, Step, narrow, passes},
     pipeline::{IdKind, Key},
 };
 use crate::{
@@ -15,12 +16,13 @@ use crate::{
 /// Queries that a thread of the kernel takes; a single one is taken alone.
 const TILE: usize = 4;
 
-/// Rows of one shard and queries, and the buffers that hold their sums: `scores: [spans, queries, rows]` and `squares:
+/// Rows and queries, and the buffers that hold their sums: `scores: [spans, queries, rows]` and `squares:
 /// [spans, rows]`, which has one element where no squares are asked for. Sizes have been checked: under 2^32 elements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ScoreCall<'a> {
-    pub(crate) shard: &'a GpuShard,
-    /// The first row in the table, which is in the shard, as all are.
+    /// One that has all the rows; all of the table, where each row is of several stored ones.
+    pub(crate) shards: &'a [GpuShard],
+    /// The first row in the table.
     pub(crate) first_row: u32,
     pub(crate) rows: u32,
     /// Made by [`ScoreCall::tiled`].
@@ -60,33 +62,35 @@ impl Gpu {
         encoder: &mut wgpu::CommandEncoder,
         call: &ScoreCall<'_>,
     ) -> Result<Tracked, OverBudget> {
-        let spec = &*call.shard.spec;
-        let dim = spec.shape().dim();
         let tile = ScoreCall::tile(call.count);
         let op = Op::Score { tile: if tile == 1 { 1 } else { 4 }, squares: call.with_squares };
-        let scheme = spec.scheme().to_string();
-        let key = Key { scheme, dim, bound: Bound::One, sink: Sink::Own, op, ids: IdKind::default() };
-        let pipeline = self.pipeline(spec, key);
+        let passes = passes(call.shards);
+        let pipeline = |pass: &Pass<'_>| {
+            let (scheme, dim) = (pass.spec.scheme().to_string(), pass.spec.shape().dim());
+            let key = Key { scheme, dim, bound: pass.bound, sink: Sink::Own, op, ids: IdKind::default() };
+            self.pipeline(pass.spec, key)
+        };
+        let pipelines: Vec<_> = passes.iter().map(pipeline).collect();
         let ((width, height, _), grid_width) = self.grid(call.rows.into());
         // Panels are made so that the third dimension takes them.
         let depth = narrow((call.count.div_ceil(tile) * call.spans) as u64);
-        let shards = std::slice::from_ref(call.shard);
-        let params = Params {
-            rows: call.first_row + call.rows,
-            batch: narrow(call.count as u64),
-            grid_width,
-            pass_first: call.first_row,
-            pass_rows: call.rows,
-            ..pass_params(shards)
-        };
-        let step = Step {
-            params,
-            shards: 0..1,
+        let step = |pass: &Pass<'_>| Step {
+            params: Params {
+                rows: pass.spec.shape().rows(),
+                batch: narrow(call.count as u64),
+                grid_width,
+                pass_first: call.first_row,
+                pass_rows: call.rows,
+                ..pass.params
+            },
+            shards: pass.shards,
             input: (0, call.queries.size()),
             output: (0, call.scores.size()),
             grid: (width, height, depth),
         };
+        let steps: Vec<_> = pipelines.iter().zip(passes.iter().map(step)).collect();
+        let shards = call.shards;
         let buffers = Buffers { input: call.queries, status: Some(call.squares), output: call.scores, shards };
-        self.record_steps(encoder, "score", &buffers, &[(&pipeline, step)])
+        self.record_steps(encoder, "score", &buffers, &steps)
     }
 }

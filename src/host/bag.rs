@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use super::HostTable;
 use crate::{
     op::{CheckedBags, Resolver, STRETCH},
-    scheme::BaggedRows,
+    scheme::{BaggedRows, MOST_READ},
 };
 
 /// Ids of a block, and bags that it may be of: a stretch of a bag is never cut, as devices do not.
@@ -43,7 +43,7 @@ impl HostTable {
     fn run(&self, bags: &CheckedBags<'_>, resolver: Resolver, first: usize, out: &mut [f32]) {
         let dim = self.dim();
         out.fill(bags.pool().start());
-        let mut block = Block::new();
+        let mut block = Block::new(resolver.each());
         let count = out.len() / dim;
         for bag in first..first + count {
             let range = bags.range(bag);
@@ -68,7 +68,7 @@ impl HostTable {
     fn fold(&self, bags: &CheckedBags<'_>, block: &mut Block, out: &mut [f32]) {
         if block.length > 0 {
             let rows = BaggedRows {
-                rows: &block.rows[..block.length],
+                rows: &block.rows[..block.length * block.each],
                 weights: bags.weights.map(|_| &block.weights[..block.length]),
                 ends: &block.ends[..block.bags],
                 pool: bags.pool(),
@@ -81,7 +81,9 @@ impl HostTable {
 
 /// Rows of some bags that follow one another, the first and last of which may have more in other blocks.
 struct Block {
-    rows: [u32; BLOCK],
+    /// As many for each id as it reads.
+    rows: [u32; BLOCK * MOST_READ],
+    each: usize,
     weights: [f32; BLOCK],
     ends: [usize; BLOCK],
     /// The first bag, and how many there are.
@@ -89,13 +91,22 @@ struct Block {
     bags: usize,
     /// Ids taken, those of padding among them, so that no block takes two parts of a bag.
     taken: usize,
-    /// Rows.
+    /// Ids whose rows are there.
     length: usize,
 }
 
 impl Block {
-    fn new() -> Self {
-        Self { rows: [0; BLOCK], weights: [0.0; BLOCK], ends: [0; BLOCK], first: 0, bags: 0, taken: 0, length: 0 }
+    fn new(each: usize) -> Self {
+        Self {
+            rows: [0; BLOCK * MOST_READ],
+            each,
+            weights: [0.0; BLOCK],
+            ends: [0; BLOCK],
+            first: 0,
+            bags: 0,
+            taken: 0,
+            length: 0,
+        }
     }
 
     /// Adds the ids at `part` of the next bag.
@@ -105,7 +116,8 @@ impl Block {
         }
         self.taken += part.len();
         bags.each_block(part, |first, ids, keep| {
-            let rows = &mut self.rows[self.length..][..ids.len()];
+            let each = self.each;
+            let rows = &mut self.rows[self.length * each..][..ids.len() * each];
             resolver.resolve(ids, rows);
             if let Some(weights) = bags.weights {
                 self.weights[self.length..][..ids.len()].copy_from_slice(&weights[first..][..ids.len()]);
@@ -116,7 +128,8 @@ impl Block {
             };
             let begin = self.length;
             for (at, _) in keep.iter().enumerate().filter(|(_, keep)| **keep) {
-                self.rows[self.length] = self.rows[begin + at];
+                let from = (begin + at) * each;
+                self.rows.copy_within(from..from + each, self.length * each);
                 self.weights[self.length] = self.weights[begin + at];
                 self.length += 1;
             }

@@ -14,9 +14,10 @@ use super::HostTable;
 use crate::{
     error::GatherError,
     op::{BadIds, IdPolicy, Ids, Resolver},
+    scheme::MOST_READ,
 };
 
-/// The most ids of a block: their row numbers take 1 KiB of stack.
+/// The most ids of a block: their row numbers take 1 KiB of stack, or 4 where each reads several.
 const BLOCK_IDS: usize = 256;
 /// About the most values of a block: 128 KiB as f32, so that a block is worth a thread's attention.
 const BLOCK_VALUES: usize = 1 << 15;
@@ -73,8 +74,8 @@ impl HostTable {
         let block = (BLOCK_VALUES / dim).clamp(1, BLOCK_IDS);
         let run = |(number, out): (usize, &mut [T])| {
             let (first, length) = (number * block, out.len() / dim);
-            let mut rows = [0; BLOCK_IDS];
-            let rows = &mut rows[..length];
+            let mut rows = [0; BLOCK_IDS * MOST_READ];
+            let rows = &mut rows[..length * resolver.each()];
             let bad = resolver.resolve(ids.slice(first..first + length), rows);
             decode(rows, out);
             let mut sum = BadIds::default();

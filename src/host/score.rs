@@ -14,7 +14,10 @@ use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::HostTable;
-use crate::op::{LANES, Panel, Sums};
+use crate::{
+    op::{LANES, Panel, Sums},
+    scheme::MOST_READ,
+};
 
 /// Rows of a block, unless they are long: their values are in scratch for all queries.
 const BLOCK_ROWS: usize = 256;
@@ -24,10 +27,13 @@ const BLOCK_VALUES: usize = 1 << 14;
 const TILE: usize = 4;
 
 impl HostTable {
-    /// Sums of `rows` and the queries of `panel`, to `sums`.
+    /// Sums of `rows` and the queries of `panel`, to `sums`: stored rows, or rows of the table where each is of several stored
+    /// ones.
     pub(crate) fn score(&self, panel: &Panel<'_>, rows: Range<u32>, sums: &mut Sums) {
         let (dim, count) = (self.dim(), panel.count());
         let length = rows.len();
+        let each = self.spec().each();
+        let several = self.spec().buckets().filter(|_| each > 1);
         let block = (BLOCK_VALUES / dim).clamp(1, BLOCK_ROWS);
         (sums.first_row, sums.rows, sums.block) = (rows.start, length, block);
         sums.dots.resize(length * count, 0.0);
@@ -43,13 +49,20 @@ impl HostTable {
             |[scratch, wide], (number, (dots, squares))| {
                 // A number of rows of the table, and one of a block.
                 let first = rows.start + u32::try_from(number * block).unwrap_or(u32::MAX);
-                let ids: [u32; BLOCK_ROWS] = std::array::from_fn(|row| first + u32::try_from(row).unwrap_or(0));
                 let length = dots.len() / count;
+                let mut ids = [0; BLOCK_ROWS * MOST_READ];
+                let ids = &mut ids[..length * each];
+                for (row, ids) in (first..).zip(ids.chunks_exact_mut(each)) {
+                    ids.fill(row);
+                    if let Some(buckets) = several {
+                        ids.iter_mut().enumerate().for_each(|(table, id)| *id = buckets.row(row.into(), table));
+                    }
+                }
                 if dim == padded {
-                    self.decode(&ids[..length], &mut wide[..length * dim]);
+                    self.decode(ids, &mut wide[..length * dim]);
                 } else {
                     let values = &mut scratch[..length * dim];
-                    self.decode(&ids[..length], values);
+                    self.decode(ids, values);
                     // What is past a row's end stays 0.
                     for (wide, values) in wide.chunks_exact_mut(padded).zip(values.chunks_exact(dim)) {
                         wide[..dim].copy_from_slice(values);

@@ -57,9 +57,10 @@ impl HostTable {
         self.spec.shape().dim() as usize
     }
 
-    /// Decodes `rows` ([`NO_ROW`](crate::scheme::NO_ROW) gives zeros), on the calling thread. `out: [rows.len(), dim]`.
+    /// Decodes `rows` ([`NO_ROW`](crate::scheme::NO_ROW) gives zeros), on the calling thread. `out: [rows.len(), dim]`; where an id
+    /// reads several rows, there are as many numbers for each.
     pub(crate) fn decode(&self, rows: &[u32], out: &mut [f32]) {
-        debug_assert_eq!(rows.len() * self.dim(), out.len(), "a place for each row");
+        debug_assert_eq!(rows.len() * self.dim(), out.len() * self.spec.each(), "a place for each row");
         self.with_codec(|codec, parts| codec.decode_rows(self.dim(), parts, rows, out));
     }
 
@@ -80,10 +81,11 @@ impl HostTable {
     /// Decodes `rows` in blocks that stay in the nearest cache, in order, on the calling thread: `visit` gets the
     /// number of rows before the block, and its values `[n, dim]`.
     pub(crate) fn visit(&self, rows: &[u32], mut visit: impl FnMut(usize, &[f32])) {
-        let block = (SCRATCH_VALUES / self.dim()).clamp(1, rows.len().max(1));
+        let each = self.spec.each();
+        let block = (SCRATCH_VALUES / self.dim()).clamp(1, (rows.len() / each).max(1));
         let mut scratch = vec![0f32; block * self.dim()];
-        for (rows, first) in rows.chunks(block).zip((0..).step_by(block)) {
-            let values = &mut scratch[..rows.len() * self.dim()];
+        for (rows, first) in rows.chunks(block * each).zip((0..).step_by(block)) {
+            let values = &mut scratch[..rows.len() / each * self.dim()];
             self.decode(rows, values);
             visit(first, values);
         }

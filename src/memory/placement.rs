@@ -1,5 +1,7 @@
 //! Which buffer each row is in, and how many bytes that takes.
 
+use std::ops::Range;
+
 use super::cuts::{self, Cuts};
 use crate::{
     error::TableError,
@@ -64,6 +66,13 @@ pub struct RowTooLarge {
     pub row: Bytes,
     /// The most one binding may have.
     pub binding: Bytes,
+}
+
+impl Shard {
+    /// The bytes of a part of its band that it has: those of its rows, or all where all rows share the part.
+    pub(crate) fn part_range(&self, part: &Part) -> Range<u64> {
+        part.span(&self.span)
+    }
 }
 
 impl Placement {

@@ -3,7 +3,10 @@
 use std::ops::Range;
 
 use super::{BadIds, Ids, Resolver};
-use crate::{error::BagsError, scheme::Pool};
+use crate::{
+    error::BagsError,
+    scheme::{MOST_READ, Pool},
+};
 
 /// How the rows of a bag become one.
 ///
@@ -239,10 +242,10 @@ impl CheckedBags<'_> {
         self.each_block(all, |first, ids, keep| match keep {
             None => bad.merge(first as u64, resolver.check(ids)),
             Some(keep) => {
-                let mut rows = [0; BLOCK];
-                let rows = &mut rows[..ids.len()];
+                let mut rows = [0; BLOCK * MOST_READ];
+                let rows = &mut rows[..ids.len() * resolver.each()];
                 if resolver.resolve(ids, rows).count > 0 {
-                    let ids = rows.iter().zip(keep).enumerate();
+                    let ids = rows.iter().step_by(resolver.each()).zip(keep).enumerate();
                     for (at, _) in ids.filter(|(_, (row, keep))| **keep && **row == crate::scheme::NO_ROW) {
                         bad.merge((first + at) as u64, BadIds { count: 1, first: Some(0) });
                     }

@@ -229,20 +229,29 @@ impl BadIds {
 pub(crate) struct Resolver {
     rows: u32,
     policy: IdPolicy,
-    /// Which row an id reads, where it is no row number.
+    /// Which rows an id reads, where it is no row number.
     buckets: Option<Buckets>,
+    /// As many.
+    each: usize,
 }
 
 impl Resolver {
     pub(crate) fn new(spec: &TableSpec, policy: IdPolicy) -> Self {
-        Self { rows: spec.shape().rows(), policy, buckets: spec.buckets() }
+        Self { rows: spec.shape().rows(), policy, buckets: spec.buckets(), each: spec.each() }
     }
 
-    /// Fills `out` with the rows of `ids` (as long), [`NO_ROW`] for bad ones, and says how many were bad.
+    /// Rows that an id reads.
+    pub(crate) fn each(self) -> usize {
+        self.each
+    }
+
+    /// Fills `out` with the rows of `ids` (as long, or [`Resolver::each`] times), [`NO_ROW`] for bad ones, and says how many were
+    /// bad.
     pub(crate) fn resolve(self, ids: Ids<'_>, out: &mut [u32]) -> BadIds {
         match self.buckets {
-            None => self.numbers(ids, out),
-            Some(buckets) => self.hashed(buckets, ids, out),
+            None if self.each == 1 => self.numbers(ids, out),
+            Some(buckets) if self.each == 1 => self.hashed(buckets, ids, out),
+            buckets => self.several(buckets, ids, out),
         }
     }
 
@@ -263,12 +272,35 @@ impl Resolver {
     /// Ids of which all but negative ones have a row.
     fn hashed(self, buckets: Buckets, ids: Ids<'_>, out: &mut [u32]) -> BadIds {
         match ids {
-            Ids::U32(ids) => mark(ids, out, |id| buckets.row(id.into())),
-            Ids::U64(ids) => mark(ids, out, |id| buckets.row(id)),
-            Ids::I64(ids) => mark(ids, out, |id| {
-                u64::try_from(id).ok().or_else(|| self.counted(id)).map_or(NO_ROW, |id| buckets.row(id))
-            }),
+            Ids::U32(ids) => mark(ids, out, |id| buckets.row(id.into(), 0)),
+            Ids::U64(ids) => mark(ids, out, |id| buckets.row(id, 0)),
+            Ids::I64(ids) => mark(ids, out, |id| self.number(id).map_or(NO_ROW, |id| buckets.row(id, 0))),
         }
+    }
+
+    /// The same where each reads several, or, in a table of no rows, none.
+    fn several(self, buckets: Option<Buckets>, ids: Ids<'_>, out: &mut [u32]) -> BadIds {
+        let rows = |id: Option<u64>, out: &mut [u32]| {
+            for (table, out) in out.iter_mut().enumerate() {
+                *out = buckets.zip(id).map_or(NO_ROW, |(buckets, id)| buckets.row(id, table));
+            }
+        };
+        let places = out.chunks_exact_mut(self.each);
+        match ids {
+            Ids::U32(ids) => ids.iter().zip(places).for_each(|(id, out)| rows(Some((*id).into()), out)),
+            Ids::U64(ids) => ids.iter().zip(places).for_each(|(id, out)| rows(Some(*id), out)),
+            Ids::I64(ids) => ids.iter().zip(places).for_each(|(id, out)| rows(self.number(*id), out)),
+        }
+        let mut bad = BadIds::default();
+        for (position, _) in (0..).zip(out.iter().step_by(self.each)).filter(|(_, row)| **row == NO_ROW) {
+            bad.merge(position, BadIds { count: 1, first: Some(0) });
+        }
+        bad
+    }
+
+    /// What an id counts as, where ids are hashed.
+    fn number(self, id: i64) -> Option<u64> {
+        u64::try_from(id).ok().or_else(|| self.counted(id))
     }
 
     /// The row that a negative id counts to, where it may.
@@ -281,9 +313,10 @@ impl Resolver {
     pub(crate) fn check(self, ids: Ids<'_>) -> BadIds {
         let mut rows = [0; 1024];
         let mut bad = BadIds::default();
-        for first in (0..ids.len()).step_by(rows.len()) {
-            let length = rows.len().min(ids.len() - first);
-            bad.merge(first as u64, self.resolve(ids.slice(first..first + length), &mut rows[..length]));
+        let (each, most) = (self.each(), rows.len() / self.each());
+        for first in (0..ids.len()).step_by(most) {
+            let length = most.min(ids.len() - first);
+            bad.merge(first as u64, self.resolve(ids.slice(first..first + length), &mut rows[..length * each]));
         }
         bad
     }

@@ -3,7 +3,7 @@
 use std::{fmt, ops::Range, sync::Arc};
 
 use super::{
-    Buckets,
+    Buckets, Join,
     part::Part,
     pool::{BaggedRows, pool_decoded},
 };
@@ -17,19 +17,24 @@ pub(crate) const NO_ROW: u32 = u32::MAX;
 pub(crate) struct Shader {
     /// Name of the scheme; labels carry it.
     pub(crate) stem: &'static str,
-    /// The index's text: `row_of`.
-    pub(crate) index: &'static str,
+    /// How ids are read: the text of `row_of`.
+    pub(crate) ids: &'static str,
+    /// Which stored rows an id reads, where ids are hashed: the text of `rows_of`.
+    pub(crate) index: &'static [&'static str],
     /// The codec's text: `Row`, `open_row`, `touch`, `decode16` (the contract stands in `shaders/contract.wgsl`).
     pub(crate) codec: &'static str,
     /// The factor's text: `CODEC_DIM`, `load16`.
     pub(crate) factor: &'static str,
+    /// What is made of the rows that an id reads: `open`, `load`.
+    pub(crate) join: &'static [&'static str],
 }
 
 impl Shader {
     /// That of a codec whose stored columns are the table's.
     pub(super) fn plain(stem: &'static str, codec: &'static str) -> Self {
-        let index = include_str!("../../shaders/index/direct.wgsl");
-        Self { stem, index, codec, factor: include_str!("../../shaders/factor/none.wgsl") }
+        let ids = include_str!("../../shaders/index/direct.wgsl");
+        let factor = include_str!("../../shaders/factor/none.wgsl");
+        Self { stem, ids, index: &[], codec, factor, join: Join::Sum.sources(1) }
     }
 }
 
@@ -37,6 +42,11 @@ impl Shader {
 pub(crate) trait Rows {
     /// Rows and columns.
     fn shape(&self) -> Shape;
+
+    /// How often each row is asked for, where the caller has said so: one number a row, finite, not negative, not all 0.
+    fn frequencies(&self) -> Option<Arc<[f32]>> {
+        None
+    }
 
     /// Calls `visit` with all rows in order, some at a time: `[n, dim]`.
     fn pass(&mut self, visit: &mut dyn FnMut(&[f32])) -> Result<(), EncodeError>;
@@ -96,8 +106,20 @@ pub(crate) trait Codec: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
-    /// Which stored row an id reads, where ids are no row numbers. All methods but [`Codec::reference`] count stored rows.
-    fn buckets(&self) -> Option<Buckets> {
+    /// Which stored rows an id reads, where ids are no row numbers, in a table of `rows`, 1 at least. All methods but
+    /// [`Codec::reference`] count stored rows; those that take a list of rows take, for each row that they give, as many
+    /// numbers as an id reads, one behind the other.
+    fn buckets(&self, _rows: u32) -> Option<Buckets> {
+        None
+    }
+
+    /// What is made of the rows that an id reads.
+    fn join(&self) -> Join {
+        Join::Sum
+    }
+
+    /// What stores the rows that ids share, as a table of their own with the same parts; `None` where ids are row numbers.
+    fn stores_by(&self) -> Option<&Arc<dyn Codec>> {
         None
     }
 

@@ -10,21 +10,26 @@ mod codec;
 mod f16;
 mod f32;
 mod hash;
+mod hashed;
 mod int8;
+mod join;
 mod lowrank;
+mod multihash;
 mod options;
 mod packed_int;
 mod part;
 mod pool;
+mod qr;
 mod registry;
 pub(crate) mod simd;
 mod sparse;
 
 use std::{fmt, ops::Range, str::FromStr, sync::Arc};
 
-pub(crate) use buckets::Buckets;
+pub(crate) use buckets::{Buckets, MOST_READ};
 pub use codec::FitFigure;
 pub(crate) use codec::{Codec, Misfit, NO_ROW, Rows, Shader, Stored};
+pub(crate) use join::Join;
 pub use packed_int::swap_nibbles;
 pub(crate) use part::MOST_PARTS;
 pub use part::{Category, Dtype, Part, RowSpan};
@@ -84,7 +89,7 @@ impl Scheme {
     /// The largest `|stored - original|` that this scheme may make in a row of these values.
     ///
     /// The argument for each bound stands in the scheme's own documentation (see [`Scheme::all`]). Where
-    /// [`Scheme::bounds_rows`] is false, `row` is what the scheme has to store: the mean of rows that share a stored one.
+    /// [`Scheme::bounds_rows`] is false, that is of a row that shares no stored one with others.
     #[must_use]
     pub fn error_bound(&self, row: &[f32]) -> f64 {
         self.codec.error_bound(row)
@@ -94,7 +99,7 @@ impl Scheme {
     /// far from its table's as the others pull it.
     #[must_use]
     pub fn bounds_rows(&self) -> bool {
-        self.codec.buckets().is_none()
+        self.codec.buckets(1).is_none()
     }
 
     pub(crate) fn codec(&self) -> &Arc<dyn Codec> {
@@ -197,9 +202,14 @@ impl TableSpec {
         self.buckets().map_or(self.shape.rows(), Buckets::rows)
     }
 
-    /// Which stored row an id reads, where ids are no row numbers. A table of no rows has none for any id.
+    /// Which stored rows an id reads, where ids are no row numbers. A table of no rows has none for any id.
     pub(crate) fn buckets(&self) -> Option<Buckets> {
-        self.scheme.codec.buckets().filter(|_| self.shape.rows() > 0)
+        if self.shape.rows() == 0 { None } else { self.scheme.codec.buckets(self.shape.rows()) }
+    }
+
+    /// Stored rows that an id reads.
+    pub(crate) fn each(&self) -> usize {
+        self.scheme.codec.buckets(1).map_or(1, Buckets::each)
     }
 
     /// The same without what one table alone needed (see [`Codec::without_rows`]).

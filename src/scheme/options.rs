@@ -68,9 +68,9 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// Which of two words the option `name` has: the first where it is not given.
-    pub(super) fn choice(&mut self, name: &str, words: [&str; 2]) -> Result<usize, SchemeError> {
-        let problem = || format!("takes `{}` or `{}`", words[0], words[1]);
+    /// Which of some words the option `name` has: the first where it is not given.
+    pub(super) fn choice(&mut self, name: &str, words: &[&str]) -> Result<usize, SchemeError> {
+        let problem = || format!("takes `{}`", words.join("` or `"));
         match self.take(name) {
             None => Ok(0),
             Some(None) => Err(self.error(name, &problem())),

@@ -116,8 +116,8 @@ fn build(options: &mut Options<'_>, bits: u32) -> Result<Arc<dyn Codec>, SchemeE
     if group.is_some_and(|group| group == 0 || !group.is_multiple_of(BLOCK)) {
         return Err(options.error("group", "takes a positive multiple of 16"));
     }
-    let half = options.choice("scales", ["f16", "f32"])? == 0;
-    let search = options.choice("clip", ["search", "none"])? == 0;
+    let half = options.choice("scales", &["f16", "f32"])? == 0;
+    let search = options.choice("clip", &["search", "none"])? == 0;
     Ok(Arc::new(PackedInt { bits, affine, group, half, search }))
 }
 

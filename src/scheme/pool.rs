@@ -3,7 +3,7 @@
 use pulp::{Arch, Simd, WithSimd};
 
 use super::{
-    Codec, NO_ROW,
+    Buckets, Codec, NO_ROW,
     simd::{DecodeRow, TOUCHED},
 };
 
@@ -26,13 +26,14 @@ impl Pool {
     }
 }
 
-/// Rows of several bags, one bag behind another. [`NO_ROW`] adds nothing to a sum, and is a row of zeros to a maximum.
+/// Rows of several bags, one bag behind another. [`NO_ROW`] adds nothing to a sum, and is a row of zeros to a maximum. Where an
+/// id reads several rows, each stands here by as many numbers; ends and weights count ids.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BaggedRows<'a> {
     pub(crate) rows: &'a [u32],
     /// What each row is multiplied by before it is added, where rows have weights.
     pub(crate) weights: Option<&'a [f32]>,
-    /// Where each bag ends in `rows`; the last one at the end of `rows`.
+    /// Where each bag ends in `rows`, in ids; the last one at the end of `rows`.
     pub(crate) ends: &'a [usize],
     pub(crate) pool: Pool,
 }
@@ -281,13 +282,14 @@ pub(super) fn pool_decoded<C: Codec + ?Sized>(
 ) {
     /// Values of a block, unless a row has more.
     const BLOCK: usize = 1 << 12;
-    let block = (BLOCK / dim).clamp(1, bags.rows.len().max(1));
+    let each = codec.buckets(1).map_or(1, Buckets::each);
+    let block = (BLOCK / dim).clamp(1, (bags.rows.len() / each).max(1));
     let mut values = vec![0.0; block * dim];
     let (mut bag, mut at) = (0, 0);
-    for rows in bags.rows.chunks(block) {
-        let values = &mut values[..rows.len() * dim];
+    for rows in bags.rows.chunks(block * each) {
+        let values = &mut values[..rows.len() / each * dim];
         codec.decode_rows(dim, parts, rows, values);
-        for (&row, values) in rows.iter().zip(values.chunks_exact(dim)) {
+        for (&row, values) in rows.iter().step_by(each).zip(values.chunks_exact(dim)) {
             while bags.ends[bag] <= at {
                 bag += 1;
             }
@@ -325,7 +327,11 @@ mod tests {
             let scheme: Scheme = scheme.parse().unwrap();
             let (encoded, _) = EncodedTable::encode("pool", &values, dim, &scheme).unwrap();
             let stored = encoded.spec().stored_rows();
-            let rows: Vec<u32> = rows.iter().map(|row| if *row == NO_ROW { *row } else { row % stored }).collect();
+            let read = |row: &u32| {
+                let numbers = (0..).step_by(7).map(|apart| if *row == NO_ROW { *row } else { (row + apart) % stored });
+                numbers.take(encoded.spec().each()).collect::<Vec<_>>()
+            };
+            let rows: Vec<u32> = rows.iter().flat_map(read).collect();
             let (parts, codec) = (encoded.parts().collect::<Vec<_>>(), encoded.spec().scheme().codec());
             for (pool, weights) in [(Pool::Sum, None), (Pool::Sum, Some(&weights[..])), (Pool::Max, None)] {
                 let bags = BaggedRows { rows: &rows, weights, ends: &ends, pool };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Codec, bands, f16, f32, hash, int8, lowrank, options::Options, packed_int, sparse};
+use super::{Codec, bands, f16, f32, hash, int8, lowrank, multihash, options::Options, packed_int, qr, sparse};
 use crate::error::SchemeError;
 
 /// A scheme as the registry knows it.
@@ -49,6 +49,8 @@ pub(super) static SCHEMES: &[SchemeInfo] = &[
     sparse::CSR,
     sparse::COO,
     hash::INFO,
+    multihash::INFO,
+    qr::INFO,
     bands::INFO,
 ];
 
@@ -127,6 +129,9 @@ mod tests {
             ("int2:clip=none", "int2:clip=none"),
             ("hash:fn=mod,weights=zipf,rows=7/int8", "hash:rows=7/int8"),
             ("hash:weights=equal,fn=mix,rows=7/int8:group=4", "hash:rows=7,fn=mix,weights=equal/int8:group=4"),
+            ("multihash:rows=7,weights=zipf,k=3/int8", "multihash:k=3,rows=7/int8"),
+            ("qr:op=add,rows=7/f32", "qr:rows=7/f32"),
+            ("qr:weights=equal,op=concat,rows=7/f32", "qr:rows=7,op=concat,weights=equal/f32"),
             ("hash:rows=7/lowrank:k=3/int4:clip=search", "hash:rows=7/lowrank:k=3/int4"),
         ] {
             assert_eq!(text.parse::<Scheme>().unwrap().to_string(), canonical);
@@ -162,6 +167,16 @@ mod tests {
             ("hash:rows=5,weights=none/f32", "takes `zipf` or `equal`"),
             ("hash:rows=5/hash:rows=4/f32", "`hash` is no factor or codec"),
             ("hash:rows=5/bands:0.5=f32,rest=int8", "`bands` is no factor or codec"),
+            ("multihash:rows=9/f32", "option `k` must be given"),
+            ("multihash:k=1,rows=9/f32", "a number from 2 to 4"),
+            ("multihash:k=5,rows=9/f32", "a number from 2 to 4"),
+            ("multihash:k=3,rows=2/f32", "a number from 3 to 4294967294"),
+            ("multihash:k=3,fn=mix,rows=9/f32", "does not exist"),
+            ("qr/f32", "must be given"),
+            ("qr:rows=1/f32", "a number from 2 to 2147483648"),
+            ("qr:rows=2147483649/f32", "a number from 2 to 2147483648"),
+            ("qr:rows=9,op=sub/f32", "takes `add` or `mul` or `concat`"),
+            ("qr:rows=9/multihash:k=2,rows=9/f32", "`multihash` is no factor or codec"),
             ("lowrank:k=2/hash:rows=4/f32", "`hash` is no codec"),
         ] {
             let error = text.parse::<Scheme>().unwrap_err().to_string();

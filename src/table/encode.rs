@@ -1,5 +1,7 @@
 //! From rows to parts, block by block, on all cores.
 
+use std::sync::Arc;
+
 use super::{
     encode_block::{Block, START, refuse_not_finite},
     report::Tally,
@@ -31,6 +33,7 @@ const BLOCK_VALUES: usize = 1 << 20;
 /// The result does not depend on the number of cores or their instruction set.
 pub struct Encoder<'a> {
     scheme: Scheme,
+    frequencies: Option<Arc<[f32]>>,
     progress: Option<Box<dyn FnMut(Progress) + 'a>>,
 }
 
@@ -44,7 +47,27 @@ impl<'a> Encoder<'a> {
     /// An encoder by `scheme`.
     #[must_use]
     pub fn new(scheme: &Scheme) -> Self {
-        Self { scheme: scheme.clone(), progress: None }
+        Self { scheme: scheme.clone(), frequencies: None, progress: None }
+    }
+
+    /// How often each row is asked for, in any unit: `[rows]`. Where rows share what is stored (`hash`, `multihash`, `qr`), the
+    /// error of each then weighs as much, unless the scheme has `weights=equal`, and the report's shares of traffic are of
+    /// these. Without them rows are taken to be in the order of Zipf's law. Other schemes make no use of them.
+    ///
+    /// # Examples
+    /// ```
+    /// use gatherum::{EncodedTable, Encoder, SliceSource};
+    /// // Rows 0 and 2 share a stored row, as do rows 1 and 3.
+    /// let mut rows = SliceSource::new(&[1.0, 2.0, 5.0, 4.0], 1)?;
+    /// let encoder = Encoder::new(&"hash:rows=2/f32".parse()?).frequencies([3.0, 1.0, 1.0, 0.0]);
+    /// let (table, _) = encoder.table("shared", &mut rows)?;
+    /// assert_eq!([table.reference(0, 0), table.reference(1, 0)], [2.0, 2.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn frequencies(mut self, frequencies: impl Into<Arc<[f32]>>) -> Self {
+        self.frequencies = Some(frequencies.into());
+        self
     }
 
     /// Calls `progress` after each block.
@@ -59,9 +82,13 @@ impl<'a> Encoder<'a> {
     ///
     /// # Errors
     /// [`EncodeError::NotFinite`] for the first NaN or infinity, [`EncodeError::Unfit`] where the scheme does not take such
-    /// rows, [`EncodeError::Source`] where the source fails.
+    /// rows, [`EncodeError::Frequencies`], [`EncodeError::Frequency`] and [`EncodeError::NoTraffic`] for frequencies
+    /// that are none of these rows, [`EncodeError::Source`] where the source fails.
     pub fn fit(mut self, source: &mut dyn RowSource) -> Result<Self, EncodeError> {
-        let mut rows = Passes { source, progress: self.progress.as_deref_mut() };
+        if let Some(frequencies) = &self.frequencies {
+            check_frequencies(frequencies, source.shape().rows())?;
+        }
+        let mut rows = Passes { source, frequencies: self.frequencies.clone(), progress: self.progress.as_deref_mut() };
         if let Some(codec) = self.scheme.codec().fit(&mut rows)? {
             self.scheme = Scheme::of(codec);
         }
@@ -94,8 +121,7 @@ impl<'a> Encoder<'a> {
     ///
     /// # Errors
     /// [`EncodeError::NotFinite`] for the first NaN or infinity, [`EncodeError::Precision`] for the first value the scheme
-    /// cannot hold, [`EncodeError::Unfit`] where the scheme does not take such rows, [`EncodeError::Source`] where source
-    /// or sink fail. The sink may then have taken some parts' first bytes.
+    /// cannot hold, [`EncodeError::Unfit`] and those of frequencies as [`Encoder::fit`], [`EncodeError::Source`] where source or sink fail. The sink may then have taken some parts' first bytes.
     pub fn run(mut self, source: &mut dyn RowSource, sink: &mut dyn PartSink) -> Result<EncodeReport, EncodeError> {
         self = self.fit(source)?;
         let spec = self.scheme.spec(source.shape())?;
@@ -148,7 +174,7 @@ impl<'a> Encoder<'a> {
         source: &mut dyn RowSource,
         visit: &mut dyn FnMut(&[f32]),
     ) -> Result<(), EncodeError> {
-        Passes { source, progress: self.progress.as_deref_mut() }.pass(visit)
+        Passes { source, frequencies: None, progress: self.progress.as_deref_mut() }.pass(visit)
     }
 }
 
@@ -220,12 +246,17 @@ impl<'a> Written<'a> {
 /// A source as schemes see it that learn of its rows.
 struct Passes<'a, 'b> {
     source: &'a mut dyn RowSource,
+    frequencies: Option<Arc<[f32]>>,
     progress: Option<&'a mut (dyn FnMut(Progress) + 'b)>,
 }
 
 impl Rows for Passes<'_, '_> {
     fn shape(&self) -> Shape {
         self.source.shape()
+    }
+
+    fn frequencies(&self) -> Option<Arc<[f32]>> {
+        self.frequencies.clone()
     }
 
     fn pass(&mut self, visit: &mut dyn FnMut(&[f32])) -> Result<(), EncodeError> {
@@ -243,4 +274,18 @@ impl Rows for Passes<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// Refuses frequencies that are not those of so many rows.
+fn check_frequencies(frequencies: &[f32], rows: u32) -> Result<(), EncodeError> {
+    if frequencies.len() as u64 != u64::from(rows) {
+        return Err(EncodeError::Frequencies { got: frequencies.len() as u64, rows });
+    }
+    if let Some(row) = frequencies.iter().position(|frequency| !frequency.is_finite() || *frequency < 0.0) {
+        return Err(EncodeError::Frequency { row: row as u64, value: frequencies[row] });
+    }
+    if rows > 0 && frequencies.iter().all(|frequency| *frequency == 0.0) {
+        return Err(EncodeError::NoTraffic { rows });
+    }
+    Ok(())
 }

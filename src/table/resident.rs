@@ -1,6 +1,6 @@
 //! A table placed on an engine.
 
-use std::{fmt, ops::Range, sync::Arc};
+use std::{fmt, sync::Arc};
 
 use crate::{
     error::TableError,
@@ -54,17 +54,7 @@ impl Table {
         let bands = source.spec().bands();
         let shards = gpu.make_shards(&label(source), &placement, &bands).await?;
         for (shard, made) in placement.shards().iter().zip(&shards) {
-            let band = &bands[shard.band];
-            for (number, part) in band.spec.parts().iter().enumerate() {
-                let Range { start: begin, end } = part.span(&shard.span);
-                let until = shard.offsets.get(number + 1).copied().unwrap_or(shard.bytes.0);
-                let read = |done, length: u64, mut chunk: Vec<u8>| async move {
-                    chunk.resize(usize::try_from(length).unwrap_or(usize::MAX), 0);
-                    source.read_part(band.parts.start + number, begin + done, &mut chunk).await?;
-                    Ok(chunk)
-                };
-                gpu.fill(&made.buffer, shard.offsets[number], end - begin, until, read).await?;
-            }
+            gpu.fill_shard(source, shard, &bands[shard.band], made).await?;
         }
         tracing::debug!(
             table = source.name(),

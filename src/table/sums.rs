@@ -7,7 +7,7 @@ use crate::{
     error::ScoreError,
     gpu::{Gpu, GpuShard, Pooled, ScoreCall},
     op::{Panel, Queries, Sums},
-    scheme::Category,
+    scheme::{Buckets, Category},
 };
 
 /// Sums of a chunk on the host: 4 MiB, which the cores find in a cache when they read them.
@@ -28,7 +28,12 @@ impl Table {
     pub(super) fn panel(&self, queries: &Queries) -> usize {
         let most = (DEPTH / queries.spans() * 4).clamp(1, PANEL);
         // Sums of shared rows are all kept at once.
-        self.spec().buckets().map_or(most, |buckets| most.min(KEPT_SUMS / buckets.rows() as usize).max(1))
+        self.shared().map_or(most, |buckets| most.min(KEPT_SUMS / buckets.rows() as usize).max(1))
+    }
+
+    /// Which stored row a row reads, where it is one that others share: each of those is multiplied once.
+    fn shared(&self) -> Option<Buckets> {
+        self.spec().buckets().filter(|buckets| buckets.each() == 1)
     }
 
     /// Sums of `rows` of the table and the queries of `panel`, which has at most [`Table::panel`], in ascending order of the
@@ -39,7 +44,7 @@ impl Table {
         rows: Range<u32>,
         mut visit: impl FnMut(&Sums),
     ) -> Result<(), ScoreError> {
-        let Some(buckets) = self.spec().buckets() else { return self.stored_sums(panel, rows, visit).await };
+        let Some(buckets) = self.shared() else { return self.own_sums(panel, rows, visit).await };
         let shared = self.shared_sums(panel, buckets).await?;
         let mut sums = Sums::default();
         for rows in split(rows, HOST_SUMS / panel.count()) {
@@ -49,8 +54,8 @@ impl Table {
         Ok(())
     }
 
-    /// The same of stored rows.
-    pub(super) async fn stored_sums(
+    /// The same of stored rows, or of rows of the table where each is of several stored ones.
+    pub(super) async fn own_sums(
         &self,
         panel: &Panel<'_>,
         rows: Range<u32>,
@@ -66,13 +71,20 @@ impl Table {
                 }
             }
             Place::Gpu { gpu, shards } => {
-                let device = DeviceSums::new(gpu, panel).await?;
+                let device = DeviceSums::new(gpu, panel, self.spec().each()).await?;
                 let spans = panel.spans();
-                for shard in shards {
+                // Rows of one stored one are taken shard by shard.
+                let one = |shard: &'_ GpuShard| {
                     let first = shard.params.first_row;
-                    let within = rows.start.max(first)..rows.end.min(first + shard.rows);
+                    rows.start.max(first)..rows.end.min(first + shard.rows)
+                };
+                let sets: Vec<(&[GpuShard], Range<u32>)> = match device.each {
+                    1 => shards.iter().map(|shard| (std::slice::from_ref(shard), one(shard))).collect(),
+                    _ => vec![(shards, rows.clone())],
+                };
+                for (shards, within) in sets {
                     for rows in split(within, DEVICE_SUMS / (panel.count() * spans)) {
-                        device.read(shard, rows, &mut sums).await?;
+                        device.read(shards, rows, &mut sums).await?;
                         sums.measure();
                         visit(&sums);
                     }
@@ -95,11 +107,13 @@ struct DeviceSums<'a> {
     count: usize,
     with_squares: bool,
     spans: usize,
+    /// Stored rows that a row is of.
+    each: usize,
     queries: Pooled,
 }
 
 impl<'a> DeviceSums<'a> {
-    async fn new(gpu: &'a Gpu, panel: &Panel<'_>) -> Result<Self, ScoreError> {
+    async fn new(gpu: &'a Gpu, panel: &Panel<'_>, each: usize) -> Result<Self, ScoreError> {
         gpu.alive()?;
         let tiled = ScoreCall::tiled(panel);
         let bytes: &[u8] = bytemuck::cast_slice(&tiled);
@@ -107,11 +121,11 @@ impl<'a> DeviceSums<'a> {
         let queries = gpu.pooled("score.queries", Category::Staging, usage, bytes.len() as u64).await?;
         gpu.catch("an upload of queries", bytes.len() as u64, || gpu.queue.write_buffer(&queries, 0, bytes)).await?;
         let spans = panel.spans();
-        Ok(Self { gpu, count: panel.count(), with_squares: panel.squares(), spans, queries })
+        Ok(Self { gpu, count: panel.count(), with_squares: panel.squares(), spans, each, queries })
     }
 
-    /// Sums of rows of one shard.
-    async fn read(&self, shard: &GpuShard, rows: Range<u32>, sums: &mut Sums) -> Result<(), ScoreError> {
+    /// Sums of rows of these shards.
+    async fn read(&self, shards: &[GpuShard], rows: Range<u32>, sums: &mut Sums) -> Result<(), ScoreError> {
         let length = rows.len();
         let bytes = |values: usize| (values * size_of::<f32>()) as u64;
         let score_bytes = bytes(self.spans * self.count * length);
@@ -124,7 +138,7 @@ impl<'a> DeviceSums<'a> {
         let total = score_bytes + square_bytes;
         let staging = gpu.pooled("score.staging", Category::Staging, usage, total).await?;
         let call = ScoreCall {
-            shard,
+            shards,
             first_row: rows.start,
             rows: rows.end - rows.start,
             queries: &self.queries,

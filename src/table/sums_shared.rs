@@ -33,7 +33,7 @@ impl Table {
                 squares[first..][..sums.rows].copy_from_slice(&sums.squares);
             }
         };
-        self.stored_sums(panel, 0..buckets.rows(), visit).await?;
+        self.own_sums(panel, 0..buckets.rows(), visit).await?;
         Ok(SharedSums { buckets, dots, squares })
     }
 }
@@ -43,7 +43,7 @@ impl SharedSums {
     pub(super) fn expand(&self, rows: Range<u32>, sums: &mut Sums) {
         (sums.first_row, sums.rows, sums.block) = (rows.start, rows.len(), rows.len());
         let find = |stored: &[f32], out: &mut Vec<f32>| {
-            out.extend(rows.clone().map(|row| stored[self.buckets.row(row.into()) as usize]));
+            out.extend(rows.clone().map(|row| stored[self.buckets.row(row.into(), 0) as usize]));
         };
         sums.dots.clear();
         self.dots.chunks_exact(self.buckets.rows() as usize).for_each(|stored| find(stored, &mut sums.dots));

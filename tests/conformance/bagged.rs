@@ -8,7 +8,7 @@ use crate::{
     backend::Backend,
     fixture::{Fixture, narrow},
     lookup::{Batch, read_back},
-    names::Names,
+    names::{Names, Read},
 };
 
 /// A call, with bags by where they begin and where the last one ends.
@@ -92,18 +92,23 @@ impl Call {
     fn naive_of(&self, names: Names, decoded: &[f32], dim: usize, bands: &[Range<u32>]) -> Vec<f32> {
         let rows = self.ids.rows(names, self.policy);
         let zeros = vec![0.0; dim];
+        let width = names.width(dim);
+        let stored = |row: u32| &decoded[row as usize * width..][..width];
+        let read = |row: &Option<Read>| row.map(|row| names.join_f32(row, dim, stored));
+        let values: Vec<Option<Vec<f32>>> = rows.iter().map(read).collect();
         let mut out = Vec::new();
         for bag in 0..self.len() {
             let mut kept = self.kept(bag);
             // Bad ids are answered for with the first band.
-            let within = |at: usize| bands.iter().position(|band| rows[at].is_some_and(|row| band.contains(&row)));
+            let within =
+                |at: usize| bands.iter().position(|band| rows[at].is_some_and(|row| band.contains(&row.rows()[0])));
             let band = |at: usize| within(at).unwrap_or(0);
             let begin = usize::try_from(self.starts[bag]).expect("a position");
             kept.sort_by_key(|at| ((at - begin) / 1024, band(*at)));
             let start = if self.mode == BagMode::Max { f32::MIN } else { 0.0 };
             let mut so_far = vec![start; dim];
             for &at in &kept {
-                let row = rows[at].map_or(&zeros[..], |row| &decoded[row as usize * dim..][..dim]);
+                let row = values[at].as_ref().unwrap_or(&zeros);
                 for (so_far, &value) in so_far.iter_mut().zip(row) {
                     match (self.mode, &self.weights) {
                         (BagMode::Max, _) if value > *so_far => *so_far = value,
@@ -136,12 +141,15 @@ impl Call {
         let (dim, unit) = (fixture.dim(), 2f64.powi(-24));
         let names = fixture.names();
         let rows = self.ids.rows(names, self.policy);
-        let slacks: Vec<f64> = (0..names.stored_rows()).map(|row| fixture.slack(row)).collect();
+        let zeros = vec![0.0; dim];
+        let wanted =
+            |row: &Option<Read>| row.map_or((zeros.clone(), 0.0), |row| (fixture.row(row), fixture.slack(row)));
+        let wanted: Vec<(Vec<f64>, f64)> = rows.iter().map(wanted).collect();
         for (bag, got) in (0..self.len()).zip(got.chunks_exact(dim)) {
             let kept = self.kept(bag);
             for (column, &got) in got.iter().enumerate() {
-                let value = |at: usize| rows[at].map_or(0.0, |row| fixture.row(row)[column]);
-                let slack = |at: usize| rows[at].map_or(0.0, |row| slacks[row as usize]);
+                let value = |at: usize| wanted[at].0[column];
+                let slack = |at: usize| wanted[at].1;
                 let weight = |at: usize| self.weights.as_ref().map_or(1.0, |weights| f64::from(weights[at]));
                 let (want, bound) = if self.mode == BagMode::Max {
                     let most = kept.iter().map(|at| value(*at)).fold(f64::NEG_INFINITY, f64::max);

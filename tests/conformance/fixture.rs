@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::names::{Names, resized};
+use crate::names::{Names, Read, resized};
 use gatherum::{EncodedTable, Part, Scheme, Shape, SourceError, TableSource, TableSpec};
 
 /// A number that looks random and depends on `seed` alone (splitmix64).
@@ -57,20 +57,25 @@ impl Fixture {
     pub(crate) fn from_encoded(encoded: EncodedTable) -> Self {
         let (shape, names) = (encoded.spec().shape(), Names::of(encoded.spec()));
         let (codec, _) = resized(encoded.spec().scheme(), names.stored_rows());
-        let spec = Shape::new(names.stored_rows().into(), shape.dim().into()).map(|shape| codec.spec(shape));
+        let width = names.width(shape.dim() as usize) as u64;
+        let spec = Shape::new(names.stored_rows().into(), width).map(|shape| codec.spec(shape));
         let parts = encoded.parts().map(<[u8]>::to_vec).collect();
         let stored = EncodedTable::from_parts(encoded.name(), spec.expect("a shape").expect("such rows"), parts);
         let stored = stored.expect("the parts are those of the stored rows");
-        let columns = || 0..shape.dim();
-        let places = (0..names.stored_rows()).flat_map(|row| columns().map(move |column| (row, column)));
+        let columns = 0..stored.spec().shape().dim();
+        let places = (0..names.stored_rows()).flat_map(|row| columns.clone().map(move |column| (row, column)));
         let reference = places.map(|(row, column)| stored.reference(row, column)).collect();
-        if names.stored_rows() != shape.rows() {
-            for (row, column) in (0..shape.rows()).flat_map(|row| columns().map(move |column| (row, column))) {
-                let want = stored.reference(names.stored(row), column).to_bits();
-                assert_eq!(encoded.reference(row, column).to_bits(), want, "row {row} reads another stored row");
+        let fixture = Self { encoded, stored, reference };
+        if !fixture.encoded.spec().scheme().bounds_rows() {
+            for row in 0..shape.rows() {
+                let want = names.join(names.stored(row), fixture.dim(), true, |row| fixture.stored_row(row));
+                for (column, want) in (0..).zip(want) {
+                    let got = fixture.encoded.reference(row, column);
+                    assert_eq!(got.to_bits(), want.to_bits(), "row {row} reads other stored rows");
+                }
             }
         }
-        Self { encoded, stored, reference }
+        fixture
     }
 
     /// How its ids are read.
@@ -99,23 +104,34 @@ impl Fixture {
     }
 
     /// A stored row by the reference.
-    pub(crate) fn row(&self, row: u32) -> &[f64] {
-        &self.reference[row as usize * self.dim()..][..self.dim()]
+    fn stored_row(&self, row: u32) -> &[f64] {
+        let width = self.stored.spec().shape().dim() as usize;
+        &self.reference[row as usize * width..][..width]
     }
 
-    /// How far a decoded f32 of a row may be from the reference: as [`Fixture::compare`] has it, or half a unit.
-    pub(crate) fn slack(&self, row: u32) -> f64 {
-        let want = self.row(row);
-        let largest = want.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()));
-        gatherum::testing::rounding(self.encoded.spec(), want).max(largest * 2f64.powi(-24))
+    /// What is read, by the reference.
+    pub(crate) fn row(&self, read: Read) -> Vec<f64> {
+        self.names().join(read, self.dim(), false, |row| self.stored_row(row))
+    }
+
+    /// How far a decoded f32 of what is read may be from the reference: as [`Fixture::compare`] has it, or half a unit.
+    pub(crate) fn slack(&self, read: Read) -> f64 {
+        let slack = |row: &[f64]| {
+            let largest = row.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()));
+            gatherum::testing::rounding(self.stored.spec(), row).max(largest * 2f64.powi(-24))
+        };
+        let rows: Vec<_> = read.rows().iter().map(|row| self.stored_row(*row)).collect();
+        self.names().slack(&rows.iter().map(|row| (*row, slack(row))).collect::<Vec<_>>())
     }
 
     /// Says where a row is not what the reference says: as f32 to the bit, or within what the scheme rounds.
-    pub(crate) fn compare(&self, row: u32, got: &[f32]) -> Result<(), String> {
-        let want = self.row(row);
-        let slack = gatherum::testing::rounding(self.encoded.spec(), want);
+    pub(crate) fn compare(&self, read: impl Into<Read>, got: &[f32]) -> Result<(), String> {
+        let read = read.into();
+        let rounds = |row: &u32| gatherum::testing::rounding(self.stored.spec(), self.stored_row(*row)) > 0.0;
+        let slack = if read.rows().iter().any(rounds) { self.slack(read) } else { 0.0 };
+        let want = self.names().join(read, self.dim(), slack == 0.0, |row| self.stored_row(row));
         assert_eq!(got.len(), want.len(), "columns of a row");
-        for (column, (&got, &want)) in got.iter().zip(want).enumerate() {
+        for (column, (&got, want)) in got.iter().zip(want).enumerate() {
             let same = if slack == 0.0 {
                 got.to_bits() == narrow(want).to_bits()
             } else {
@@ -123,7 +139,7 @@ impl Fixture {
             };
             if !same {
                 let scheme = self.encoded.spec().scheme();
-                return Err(format!("{scheme}: row {row}, column {column} is {got:e}, not {want:e} (+- {slack:e})"));
+                return Err(format!("{scheme}: {read:?}, column {column} is {got:e}, not {want:e} (+- {slack:e})"));
             }
         }
         Ok(())
@@ -181,13 +197,18 @@ pub(crate) fn row_bytes(table: &EncodedTable) -> u64 {
 impl<'a> Repeated<'a> {
     /// A table of the base's scheme.
     pub(crate) fn new(name: &str, base: &'a EncodedTable, rows: u64) -> Self {
-        Self::of(base.spec().scheme(), name, base, rows)
+        Self::of(base.spec().scheme(), name, base, rows, base.spec().shape().dim().into())
     }
 
     /// A table of so many rows, and as many stored ones, by a scheme whose stored rows are stored as the base's.
-    pub(crate) fn of(scheme: &Scheme, name: &str, base: &'a EncodedTable, rows: u64) -> Self {
-        let shape = Shape::new(rows, u64::from(base.spec().shape().dim())).expect("a shape");
-        let spec = |scheme: &Scheme| resized(scheme, shape.rows()).1.spec(shape).expect("the base has such rows");
+    pub(crate) fn of(scheme: &Scheme, name: &str, base: &'a EncodedTable, rows: u64, dim: u64) -> Self {
+        let shape = Shape::new(rows, dim).expect("a shape");
+        Self::as_is(&resized(scheme, shape.rows()).1, name, base, shape)
+    }
+
+    /// A table of the scheme as it is.
+    pub(crate) fn as_is(scheme: &Scheme, name: &str, base: &'a EncodedTable, shape: Shape) -> Self {
+        let spec = |scheme: &Scheme| scheme.spec(shape).expect("the base has such rows");
         let [bands, base_bands] = [&spec(scheme), base.spec()].map(gatherum::testing::bands);
         let sparse = Sparse::of(base);
         let name = name.to_owned();
@@ -208,9 +229,11 @@ impl<'a> Repeated<'a> {
         repeated
     }
 
-    /// A small table whose rows are those that a scheme stores.
+    /// A small table whose rows are those that a scheme stores of rows of `dim` columns.
     pub(crate) fn base(scheme: &Scheme, rows: usize, dim: usize) -> EncodedTable {
-        Fixture::new(&resized(scheme, 1).0, rows, dim).encoded
+        let shape = Shape::new(1, dim as u64).expect("a shape");
+        let names = Names::of(&scheme.spec(shape).expect("such rows"));
+        Fixture::new(&resized(scheme, 1).0, rows, names.width(dim)).encoded
     }
 
     /// The row of the small table that a stored row repeats: one of the same band.
@@ -220,9 +243,17 @@ impl<'a> Repeated<'a> {
         base.start + u32::try_from(hash(u64::from(row)) % u64::from(base.end - base.start)).expect("a row number")
     }
 
-    /// The row of the small table that a row of the table is.
-    pub(crate) fn row(&self, row: u32) -> u32 {
-        self.base_row(Names::of(&self.spec).stored(row))
+    /// What is read, as f32, by all rows of the small table.
+    pub(crate) fn read(&self, read: Read, base: &[f32]) -> Vec<f32> {
+        let (names, dim) = (Names::of(&self.spec), self.spec.shape().dim() as usize);
+        let width = self.base.spec().shape().dim() as usize;
+        names.join_f32(read.map(|row| self.base_row(row)), dim, |row| &base[row as usize * width..][..width])
+    }
+
+    /// The same of rows of the table.
+    pub(crate) fn rows(&self, rows: impl Iterator<Item = u32>, base: &[f32]) -> Vec<f32> {
+        let names = Names::of(&self.spec);
+        rows.flat_map(|row| self.read(names.stored(row), base)).collect()
     }
 }
 

@@ -1,7 +1,7 @@
 //! A08: tables larger than one binding, and than the device.
 
 use gatherum::{
-    Bytes, EncodedTable, Engine, IdPolicy, OutputDtype, Placement, Scheme, Table, TableError, TableSource, wgpu,
+    BadIds, Bytes, EncodedTable, Engine, IdPolicy, OutputDtype, Placement, Scheme, Table, TableError, TableSource, wgpu,
 };
 
 use crate::{
@@ -22,16 +22,17 @@ const MIB: u64 = 1 << 20;
 
 /// Looks `ids` up in a table of repeated rows and compares every bit with the rows of the small table.
 fn check(engine: &Engine, table: &Table, source: &Repeated<'_>, base: &Rows, ids: Vec<u32>, lookup: Lookup) {
-    let rows: Vec<u32> = ids.iter().map(|id| source.row(*id)).collect();
+    let bits = source.rows(ids.iter().copied(), &base.values).into_iter().map(f32::to_bits).collect();
+    let want = Answer { bits, bad: BadIds::default() };
+    let want = if lookup.dtype == OutputDtype::F32 { want } else { want.halved() };
     let answer = lookup.run(engine, table, &Batch::U32(ids), IdPolicy::Error).expect("an answer");
-    let want = base.answer(&rows, lookup.dtype);
-    same(&answer, &want, base.dim, &format!("{lookup:?} in {table:?}"));
+    let dim = source.spec().shape().dim() as usize;
+    same(&answer, &want, dim, &format!("{lookup:?} in {table:?}"));
 }
 
 /// All rows of a small table: as the host backend gives them, and as the reference says.
 struct Rows {
-    f32s: Answer,
-    halves: Answer,
+    values: Vec<f32>,
     dim: usize,
 }
 
@@ -47,13 +48,7 @@ impl Rows {
         for (row, values) in (0..).zip(f32s.f32s().chunks_exact(dim)) {
             fixture.compare(row, values).unwrap_or_else(|error| panic!("{error}"));
         }
-        Self { halves: f32s.halved(), f32s, dim }
-    }
-
-    fn answer(&self, rows: &[u32], dtype: OutputDtype) -> Answer {
-        let all = if dtype == OutputDtype::F32 { &self.f32s } else { &self.halves };
-        let bits = rows.iter().flat_map(|row| &all.bits[*row as usize * self.dim..][..self.dim]);
-        Answer { bits: bits.copied().collect(), bad: all.bad }
+        Self { values: f32s.f32s(), dim }
     }
 }
 
@@ -102,7 +97,7 @@ fn a08_many_shards(scheme: &Scheme, backend: &Backend) {
         let base = Repeated::base(scheme, 127, dim);
         let row = row_bytes(&base);
         // An odd number over six shards, so that the last one is short.
-        let source = Repeated::of(scheme, "many", &base, (6 * 16 * MIB / row + 20_000) | 1);
+        let source = Repeated::of(scheme, "many", &base, (6 * 16 * MIB / row + 20_000) | 1, dim as u64);
         let placement = pollster::block_on(Placement::read(&source, Bytes(16 * MIB))).expect("a placement");
         let bands = gatherum::testing::bands(source.spec()).len();
         match bands {
@@ -136,7 +131,9 @@ fn bad_ids_are_counted_once(engine: &Engine, table: &Table, source: &Repeated<'_
         let lookup = Lookup { way: Way::Recorded { offset: 272 }, dtype };
         let answer = lookup.run(engine, table, &batch, IdPolicy::Zero).expect("an answer");
         assert_eq!((answer.bad.count, answer.bad.first), (2, Some(1)));
-        let good = rows.answer(&[count - 1, 0, 1].map(|row| source.base_row(row)), dtype);
+        let good = source.rows([count - 1, 0, 1].into_iter(), &rows.values).into_iter().map(f32::to_bits).collect();
+        let good = Answer { bits: good, bad: BadIds::default() };
+        let good = if dtype == OutputDtype::F32 { good } else { good.halved() };
         let dim = rows.dim;
         assert_eq!(answer.bits[..dim], good.bits[..dim]);
         assert!(answer.bits[dim..2 * dim].iter().all(|bits| *bits == 0));
@@ -192,7 +189,7 @@ fn a08_the_longest_rows(scheme: &Scheme, backend: &Backend) {
     // Rows of different numbers of values may be shorter than in the mean.
     let uneven = 1 + 2 * u64::from(base.spec().values() > 0);
     let count = uneven * (64 * MIB - shared) / row_bytes(&base) + 1;
-    let source = Repeated::of(scheme, "long rows", &base, count);
+    let source = Repeated::of(scheme, "long rows", &base, count, gatherum::MAX_DIM.into());
     let table = engine.load_blocking(&source).expect("a row fits the least binding");
     assert!(table.shards() >= 2, "{table:?}");
     let rows = Rows::new(&base);

@@ -5,7 +5,11 @@ use gatherum::{
 };
 use half::f16;
 
-use crate::{backend::Backend, fixture::Fixture, names::Names};
+use crate::{
+    backend::Backend,
+    fixture::Fixture,
+    names::{Names, Read},
+};
 
 /// Ids of a batch, of any type.
 #[derive(Clone, Debug)]
@@ -56,7 +60,7 @@ impl Batch {
     }
 
     /// The stored rows that the ids name.
-    pub(crate) fn rows(&self, names: Names, policy: IdPolicy) -> Vec<Option<u32>> {
+    pub(crate) fn rows(&self, names: Names, policy: IdPolicy) -> Vec<Option<Read>> {
         (0..self.len()).map(|at| names.row(self.ids().get(at).expect("an id"), policy)).collect()
     }
 }
@@ -272,7 +276,7 @@ pub(crate) fn verify(
 }
 
 /// Compares f32 rows with the reference: zeros, positive ones, where there is none.
-pub(crate) fn compare(fixture: &Fixture, rows: &[Option<u32>], got: &[f32], context: &str) {
+pub(crate) fn compare(fixture: &Fixture, rows: &[Option<Read>], got: &[f32], context: &str) {
     for (position, (row, got)) in rows.iter().zip(got.chunks_exact(fixture.dim())).enumerate() {
         match row {
             Some(row) => {

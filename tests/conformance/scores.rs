@@ -1,6 +1,9 @@
 //! Scores and the best rows, against an f64 loop, and the same bits as the host.
 
-use gatherum::{Bytes, Engine, Metric, Placement, Scheme, ScoreError, Shape, Table, TableSource, TopK, TopKOptions};
+use gatherum::{
+    Bytes, EncodedTable, Engine, IdPolicy, Metric, Placement, Scheme, ScoreError, Shape, Table, TableSource, TopK,
+    TopKOptions,
+};
 
 use crate::{
     backend::{Backend, Tuning},
@@ -38,6 +41,7 @@ fn sum_error(n: usize) -> f64 {
 fn expected(fixture: &Fixture, row: u32, query: &[f32], metric: Metric) -> (f64, f64) {
     let stored = fixture.names().stored(row);
     let (reference, slack) = (fixture.row(stored), fixture.slack(stored));
+    let reference = &reference[..];
     let terms = || reference.iter().zip(query).map(|(value, factor)| value * f64::from(*factor));
     let magnitudes = |values: &mut dyn Iterator<Item = f64>| values.map(f64::abs).sum::<f64>();
     let (dot, error) = (terms().sum::<f64>(), sum_error(query.len()));
@@ -104,29 +108,37 @@ fn s03_shards(scheme: &Scheme, backend: &Backend) {
     const MIB: u64 = 1 << 20;
     let engine = backend.narrow(16 * MIB, 16 * MIB);
     let base = Repeated::base(scheme, 127, 512);
-    let source = Repeated::of(scheme, "split", &base, 2 * 16 * MIB / row_bytes(&base) * 51 / 50 + 100);
+    let rows = 2 * 16 * MIB / row_bytes(&base) * 51 / 50 + 100;
+    let source = Repeated::of(scheme, "split", &base, rows, 512);
     let placement = pollster::block_on(Placement::read(&source, Bytes(16 * MIB))).expect("a placement");
     let table = engine.load_blocking(&source).expect("it is split");
     assert_eq!((table.shards(), placement.shards().len()), (3, 3));
     let rows = source.spec().shape().rows();
     let queries = values(5 * 512, 13);
-    let small = Engine::host().load_blocking(&base).expect("the host takes it");
-    let of_base = small.score_blocking(&queries, Metric::Cosine, ..).expect("scores");
+    // The host's scores of the same rows, as those of a table of f32.
+    let all: Vec<u32> = (0..base.spec().shape().rows()).collect();
+    let host = Engine::host();
+    let decoded = host.load_blocking(&base).expect("host memory").gather_blocking(&all, IdPolicy::Error).expect("rows");
+    let score = |range: std::ops::Range<u32>| {
+        let rows = source.rows(range, &decoded.values);
+        let f32s = "f32".parse().expect("a scheme");
+        let (rows, _) = EncodedTable::encode("rows", &rows, 512, &f32s).expect("finite");
+        let rows = host.load_blocking(&rows).expect("host memory");
+        rows.score_blocking(&queries, Metric::Cosine, ..).expect("scores").values
+    };
     let seam = placement.shards()[1].first_row;
     let last = placement.shards()[2].first_row;
     for range in [seam - 70..seam + 3, seam..seam + 1, seam - 1..seam, last - 5..rows, 0..1, seam + 9..seam + 9] {
         let scores = table.score_blocking(&queries, Metric::Cosine, range.clone()).expect("scores");
         assert_eq!((scores.rows.clone(), scores.values.len()), (range.clone(), 5 * range.len()));
-        for (got, want) in scores.iter().zip(&of_base) {
-            let want: Vec<u32> = range.clone().map(|row| want[source.row(row) as usize].to_bits()).collect();
-            assert_eq!(bits(got), want, "{scheme}, rows {range:?}");
-        }
+        assert_eq!(bits(&scores.values), bits(&score(range.clone())), "{scheme}, rows {range:?}");
     }
     let leave_out: Vec<_> = (0..5).map(|query| Some(seam + query)).collect();
     let options = TopKOptions::default().rows(seam - 100..seam + 100).leave_out(&leave_out);
     let found = table.top_k_blocking(&queries, 40, Metric::Cosine, options).expect("the best");
-    for (query, (scores, left_out)) in of_base.iter().zip(&leave_out).enumerate() {
-        let of = |row: u32| scores[source.row(row) as usize];
+    let scores = score(seam - 100..seam + 100);
+    for (query, (scores, left_out)) in scores.chunks_exact(200).zip(&leave_out).enumerate() {
+        let of = |row: u32| scores[(row + 100 - seam) as usize];
         let rows = (seam - 100..seam + 100).filter(|row| Some(*row) != *left_out);
         let want = sorted(rows.map(|row| (row, of(row))).collect());
         assert_eq!(found.of(query).collect::<Vec<_>>(), want[..40], "{scheme}, query {query}");

@@ -1,5 +1,7 @@
 //! A05 to A07: columns, rows, and batches of any number.
 
+use std::collections::BTreeMap;
+
 use gatherum::{Engine, IdPolicy, IdType, OutputDtype, Scheme, Table};
 
 use crate::{
@@ -7,7 +9,7 @@ use crate::{
     case::{Case, Stamp},
     fixture::{Fixture, hash},
     lookup::{Answer, Batch, Lookup, Way, compare, verify},
-    names::Names,
+    names::{Names, Read},
 };
 
 pub(crate) const CASES: &[Case] = &[
@@ -65,22 +67,31 @@ fn a06_row_counts(scheme: &Scheme, backend: &Backend) {
     }
 }
 
-/// What each row of a table must come back as: judged by the reference once, so that millions of rows can be compared.
+/// What each row that a batch reads must come back as: judged by the reference once, so that millions can be compared.
 struct Stamps {
+    /// Where what is read stands among those.
+    places: BTreeMap<Read, usize>,
     f32s: Answer,
     halves: Answer,
     dim: usize,
 }
 
 impl Stamps {
-    fn new(engine: &Engine, table: &Table, fixture: &Fixture) -> Self {
-        // Where ids are hashed, numbers of stored rows are ids too, but not of those.
-        let names = fixture.names();
-        let ids = |stored: &u32| (0..).find(|id| names.stored(*id) == *stored).expect("each stored row has ids");
-        let all = Batch::U32((0..names.stored_rows()).map(|row| ids(&row)).collect());
+    fn new(engine: &Engine, table: &Table, fixture: &Fixture, batch: &Batch) -> Self {
+        let mut places = BTreeMap::new();
+        let mut ids = Vec::new();
+        for (at, read) in batch.rows(fixture.names(), IdPolicy::Zero).into_iter().enumerate() {
+            if let Some(read) = read {
+                places.entry(read).or_insert_with(|| {
+                    ids.push(batch.ids().get(at).expect("an id"));
+                    ids.len() - 1
+                });
+            }
+        }
+        let all = Batch::of(IdType::U64, &ids);
         let f32s = Lookup::HOST_F32.run(engine, table, &all, IdPolicy::Error).expect("an answer");
-        compare(fixture, &all.rows(names, IdPolicy::Error), &f32s.f32s(), "all rows");
-        Self { halves: f32s.halved(), f32s, dim: fixture.dim() }
+        compare(fixture, &all.rows(fixture.names(), IdPolicy::Error), &f32s.f32s(), "all rows");
+        Self { places, halves: f32s.halved(), f32s, dim: fixture.dim() }
     }
 
     /// Looks a batch up and compares every row.
@@ -95,7 +106,7 @@ impl Stamps {
         assert_eq!(answer.bits.len(), rows.len() * self.dim);
         for (position, (row, got)) in rows.iter().zip(answer.bits.chunks_exact(self.dim)).enumerate() {
             let right = match row {
-                Some(row) => got == &want.bits[*row as usize * self.dim..][..self.dim],
+                Some(row) => got == &want.bits[self.places[row] * self.dim..][..self.dim],
                 None => got.iter().all(|bits| *bits == 0),
             };
             assert!(right, "{lookup:?}: position {position}, row {row:?}: {got:x?}");
@@ -117,8 +128,8 @@ fn a07_large_grids(scheme: &Scheme, backend: &Backend) {
     let fixture = Fixture::new(scheme, 1021, 3);
     let engine = backend.engine();
     let table = engine.load_blocking(&fixture.encoded).expect("the table fits");
-    let stamps = Stamps::new(engine, &table, &fixture);
     let batch = ids(65_535 * 64 + 1, fixture.rows());
+    let stamps = Stamps::new(engine, &table, &fixture, &batch);
     // What differs between the ways is the same for all schemes; one way each covers the kernels.
     let lookups: &[(Way, OutputDtype)] = match backend.is_host() {
         true => &[(Way::Host, OutputDtype::F32)],
@@ -145,8 +156,8 @@ fn a07_over_one_binding(scheme: &Scheme, backend: &Backend) {
     ] {
         let fixture = Fixture::new(scheme, 251, dim);
         let table = engine.load_blocking(&fixture.encoded).expect("the table fits");
-        let stamps = Stamps::new(&engine, &table, &fixture);
         let batch = ids(count, fixture.rows());
+        let stamps = Stamps::new(&engine, &table, &fixture, &batch);
         stamps.check(Lookup { way: Way::Recorded { offset: 272 }, dtype }, &engine, &table, &batch);
     }
 }
@@ -161,8 +172,9 @@ fn a07_over_one_buffer(backend: &Backend) {
     {
         let fixture = Fixture::new(&scheme, 251, dim);
         let table = engine.load_blocking(&fixture.encoded).expect("the table fits");
-        let stamps = Stamps::new(&engine, &table, &fixture);
-        let Batch::U32(narrow) = ids(count, fixture.rows()) else { unreachable!("u32 ids") };
+        let batch = ids(count, fixture.rows());
+        let stamps = Stamps::new(&engine, &table, &fixture, &batch);
+        let Batch::U32(narrow) = batch else { unreachable!("u32 ids") };
         let wide: Vec<i128> = narrow.iter().copied().map(i128::from).collect();
         for batch in [Batch::U32(narrow), Batch::of(IdType::I64, &wide)] {
             stamps.check(Lookup { way: Way::Host, dtype }, &engine, &table, &batch);

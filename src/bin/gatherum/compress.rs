@@ -8,7 +8,7 @@ use std::{
     time::Instant,
 };
 
-use gatherum::{Bytes, EncodeReport, Encoder, Scheme, io::TableWriter};
+use gatherum::{Bytes, EncodeError, EncodeReport, Encoder, Scheme, io::TableWriter};
 use serde_json::json;
 
 use crate::{
@@ -29,6 +29,11 @@ pub(crate) struct Args {
     /// How rows are stored; the schemes are listed below
     #[arg(long, short, value_name = "SCHEME")]
     scheme: String,
+
+    /// A text file of one number a line, as many as rows: how often each is asked for, which hash, multihash and qr weigh them
+    /// by. Without it rows are taken to be in the order of Zipf's law
+    #[arg(long, value_name = "FILE")]
+    frequencies: Option<PathBuf>,
 
     /// The table file to write; one that is there is replaced once the new one is complete
     #[arg(long, short, value_name = "TABLE")]
@@ -59,10 +64,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
     let mut input = input::open_rows(&args.input, &args.choice.options())?;
     let shape = input.rows.shape();
     let bar = output::progress("compressing", u64::from(shape.rows()));
-    let encoder = Encoder::new(&scheme)
-        .on_progress(|progress| bar.set_position(progress.done.into()))
-        .fit(&mut *input.rows)
-        .map_err(about(&args.input))?;
+    let mut encoder = Encoder::new(&scheme).on_progress(|progress| bar.set_position(progress.done.into()));
+    if let Some(path) = &args.frequencies {
+        encoder = encoder.frequencies(input::read_frequencies(path)?);
+    }
+    let encoder = encoder.fit(&mut *input.rows).map_err(about_rows(args))?;
     let scheme = encoder.scheme().clone();
     let spec = scheme.spec(shape).map_err(about(&args.input))?;
     let mut writer = TableWriter::create(&args.output, &spec, input.words.as_ref()).map_err(writing(&args.output))?;
@@ -132,6 +138,17 @@ fn text(report: &EncodeReport, format: &str, words: &str) -> String {
     text
 }
 
+/// Names the file that an error of a fit is about: that of the frequencies, or of the rows.
+fn about_rows(args: &Args) -> impl Fn(EncodeError) -> Failure {
+    |error| match (&error, &args.frequencies) {
+        (
+            EncodeError::Frequencies { .. } | EncodeError::Frequency { .. } | EncodeError::NoTraffic { .. },
+            Some(frequencies),
+        ) => Failure::from(error).about(frequencies),
+        _ => Failure::from(error).about(&args.input),
+    }
+}
+
 /// An error of the output's file.
 fn writing(path: &Path) -> impl Fn(gatherum::io::FileError) -> Failure {
     move |error| match error {
@@ -144,6 +161,7 @@ fn writing(path: &Path) -> impl Fn(gatherum::io::FileError) -> Failure {
 fn refuse_own_input(args: &Args) -> Outcome {
     let mut inputs = vec![args.input.clone()];
     inputs.extend(args.choice.words.clone());
+    inputs.extend(args.frequencies.clone());
     inputs.extend(files_of_index(&args.input));
     match inputs.iter().find(|input| output::is_same_file(input, &args.output)) {
         Some(input) => Err(Failure::new(

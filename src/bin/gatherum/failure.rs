@@ -155,6 +155,9 @@ impl From<EncodeError> for Failure {
             EncodeError::Precision { .. } | EncodeError::Unfit { .. } => {
                 Self::new(Exit::Input, error.to_string(), "choose another scheme: `--scheme f32` takes any table")
             }
+            EncodeError::Frequencies { .. } | EncodeError::Frequency { .. } | EncodeError::NoTraffic { .. } => {
+                Self::new(Exit::Input, error.to_string(), "give one number a line, as many as the table has rows")
+            }
             _ => Self::new(Exit::Input, error.to_string(), "check the table's shape"),
         }
     }

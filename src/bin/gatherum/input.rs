@@ -151,6 +151,18 @@ pub(crate) fn read_text(path: &Path) -> Outcome<String> {
     })
 }
 
+/// Reads one number a line.
+pub(crate) fn read_frequencies(path: &Path) -> Outcome<Vec<f32>> {
+    let text = read_text(path)?;
+    let number = |(line, text): (usize, &str)| {
+        text.trim().parse().map_err(|_| {
+            let what = format!("{}: line {}: `{}` is no number", path.display(), line + 1, text.trim());
+            Failure::new(Exit::Input, what, "give one number a line, as many as the table has rows")
+        })
+    };
+    text.lines().enumerate().map(number).collect()
+}
+
 /// Opens a file of rows; text files are read once for that.
 pub(crate) fn open_rows(path: &Path, options: &OpenOptions) -> Outcome<Input> {
     let spinner = output::spinner(format!("reading {}", path.display()));

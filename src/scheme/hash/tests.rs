@@ -23,7 +23,7 @@ fn buckets_are_weighted_means() {
     let (equal, _) = encode("hash:rows=2,weights=equal/f32", &values, 1);
     assert_eq!([equal.reference(2, 0), equal.reference(1, 0)], [7.0, 5.0]);
     let figures: Vec<_> = report.fit.iter().map(|figure| (figure.name, figure.value)).collect();
-    assert_eq!(figures, [("rows a bucket", 2.5), ("longest chain", 3.0), ("traffic that shares a bucket", 1.0)]);
+    assert_eq!(figures[..3], [("rows a bucket", 2.5), ("longest chain", 3.0), ("traffic that collides", 1.0)]);
 }
 
 #[test]

@@ -1,0 +1,3 @@
+// An id reads one row.
+
+alias Rows = u32;

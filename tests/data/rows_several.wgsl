@@ -1,0 +1,5 @@
+// An id reads several rows.
+
+override ROWS: u32 = 2u;
+
+alias Rows = vec4<u32>;
