@@ -6,6 +6,7 @@ mod foreign;
 mod formats;
 mod gguf;
 mod own;
+mod stream;
 mod vectors;
 
 use std::{
