@@ -4,8 +4,7 @@
 use std::{fs, path::Path};
 
 use gatherum::{
-    BagMode, Bags, EncodedTable, Encoder, Engine, IdPolicy, Metric, RowSource, Scheme, Shape, Table, TableSource,
-    TopKOptions,
+    BagMode, Bags, EncodedTable, Encoder, Engine, IdPolicy, Metric, Scheme, Shape, Table, TableSource, TopKOptions,
     io::{self, TableFile, Vocabulary, save_table},
 };
 use serde_json::{Value, json};
