@@ -5,18 +5,19 @@ use std::sync::Arc;
 use super::{Gpu, buffer::Tracked, params::ShardParams};
 use crate::{
     error::{DeviceError, OverBudget, SourceError},
-    memory::{Need, Placement, Shard},
+    memory::{Need, Placement, Reservation, Shard},
     scheme::{Band, TableSpec},
+    source::TableSource,
 };
 
 /// Bytes that go to the device at a time. Two of these are the most an upload holds beside the table: the bytes just read,
 /// and wgpu's copy of them, which is gone before the next are read.
 pub(crate) const CHUNK: u64 = 4 << 20;
 
-/// A shard on the device.
-#[derive(Debug)]
+/// A shard on the device. Clones share its buffer.
+#[derive(Clone, Debug)]
 pub(crate) struct GpuShard {
-    pub(crate) buffer: Tracked,
+    pub(crate) buffer: Arc<Tracked>,
     pub(crate) rows: u32,
     pub(crate) params: ShardParams,
     /// How its rows are stored: that of the table, or of a band of it.
@@ -42,22 +43,52 @@ impl Gpu {
         placement: &Placement,
         bands: &[Band],
     ) -> Result<Vec<GpuShard>, UploadError> {
-        let needs =
-            placement.shards().iter().map(|shard| Need { label: label.to_owned(), bytes: shard.by_category.clone() });
+        let needs = placement.shards().iter().map(|shard| need(label, shard));
         let reserved = self.reserve(needs.collect())?;
-        let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
         let mut made = Vec::new();
         for (shard, reservation) in placement.shards().iter().zip(reserved) {
-            let buffer = self.catch(label, shard.bytes.0, || self.buffer(reservation, label, usage)).await?;
-            let spec = bands[shard.band].spec.clone();
-            made.push(GpuShard { buffer, rows: shard.rows, params: params(shard), spec });
+            made.push(self.make_shard(label, shard, &bands[shard.band], reservation).await?);
         }
         Ok(made)
     }
 
+    /// Makes the buffer of one shard, whose bytes are reserved.
+    pub(crate) async fn make_shard(
+        &self,
+        label: &str,
+        shard: &Shard,
+        band: &Band,
+        reserved: Reservation,
+    ) -> Result<GpuShard, DeviceError> {
+        let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
+        let buffer = self.catch(label, shard.bytes.0, || self.buffer(reserved, label, usage)).await?;
+        Ok(GpuShard { buffer: Arc::new(buffer), rows: shard.rows, params: params(shard), spec: band.spec.clone() })
+    }
+
+    /// Fills the buffer of one shard, all bytes of it, with its rows and what all rows share.
+    pub(crate) async fn fill_shard(
+        &self,
+        source: &impl TableSource,
+        shard: &Shard,
+        band: &Band,
+        made: &GpuShard,
+    ) -> Result<(), UploadError> {
+        for (number, part) in band.spec.parts().iter().enumerate() {
+            let until = shard.offsets.get(number + 1).copied().unwrap_or(shard.bytes.0);
+            let range = shard.part_range(band, part);
+            let read = |done, length: u64, mut chunk: Vec<u8>| async move {
+                chunk.resize(usize::try_from(length).unwrap_or(usize::MAX), 0);
+                source.read_part(band.parts.start + number, range.start + done, &mut chunk).await?;
+                Ok(chunk)
+            };
+            self.fill(&made.buffer, shard.offsets[number], range.end - range.start, until, read).await?;
+        }
+        Ok(())
+    }
+
     /// Writes one part of one shard, `bytes` of it from `offset` of the buffer on, by chunks that `read` fills in order.
     /// What lies between the end and `until`, where the next part begins, is filled with zeros.
-    pub(crate) async fn fill<R: Future<Output = Result<Vec<u8>, SourceError>>>(
+    async fn fill<R: Future<Output = Result<Vec<u8>, SourceError>>>(
         &self,
         buffer: &wgpu::Buffer,
         offset: u64,
@@ -88,6 +119,11 @@ impl Gpu {
             .await?;
         self.settle_upload(submission).await
     }
+}
+
+/// What the ledger gets for a shard.
+pub(crate) fn need(label: &str, shard: &Shard) -> Need {
+    Need { label: label.to_owned(), bytes: shard.by_category.clone() }
 }
 
 /// What the shader knows of a shard.

@@ -1,7 +1,9 @@
 //! Which buffer each row is in, and how many bytes that takes.
 
+use std::ops::Range;
+
 use crate::{
-    scheme::{Category, TableSpec},
+    scheme::{Band, Category, Part, TableSpec},
     units::{Bytes, round_up},
 };
 
@@ -59,6 +61,15 @@ pub struct RowTooLarge {
     pub row: Bytes,
     /// The most one binding may have.
     pub binding: Bytes,
+}
+
+impl Shard {
+    /// The bytes of a part of its band that it has: those of its rows, or all where all rows share the part.
+    pub(crate) fn part_range(&self, band: &Band, part: &Part) -> Range<u64> {
+        // Of a part that all rows share, a row has no bytes: it begins at 0 in every shard.
+        let begin = u64::from(self.first_row - band.first_row) * part.row_bytes();
+        begin..begin + part.bytes_of(self.rows)
+    }
 }
 
 impl Placement {

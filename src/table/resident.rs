@@ -48,19 +48,7 @@ impl Table {
         let bands = source.spec().bands();
         let (placement, shards) = make_shards(source.name(), source.spec(), &bands, &gpu).await?;
         for (shard, made) in placement.shards().iter().zip(&shards) {
-            let band = &bands[shard.band];
-            for (number, part) in band.spec.parts().iter().enumerate() {
-                // Of a part that all rows share, a row has no bytes: it begins at 0 in every shard.
-                let begin = u64::from(shard.first_row - band.first_row) * part.row_bytes();
-                let bytes = part.bytes_of(shard.rows);
-                let until = shard.offsets.get(number + 1).copied().unwrap_or(shard.bytes.0);
-                let read = |done, length: u64, mut chunk: Vec<u8>| async move {
-                    chunk.resize(usize::try_from(length).unwrap_or(usize::MAX), 0);
-                    source.read_part(band.parts.start + number, begin + done, &mut chunk).await?;
-                    Ok(chunk)
-                };
-                gpu.fill(&made.buffer, shard.offsets[number], bytes, until, read).await?;
-            }
+            gpu.fill_shard(source, shard, &bands[shard.band], made).await?;
         }
         tracing::debug!(
             table = source.name(),
