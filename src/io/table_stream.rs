@@ -22,7 +22,7 @@ use crate::{
 
 /// A table file whose bytes are pushed as they come, and go to an engine at once.
 ///
-/// Memory is the header, the words, and 4 MiB of each part that is on its way; the table is never in host memory whole, unless
+/// Memory is the header, the words, and 1 MiB of each part that is on its way; the table is never in host memory whole, unless
 /// the host is where it goes. Room for all of it is made once the header is there: a refusal places nothing. Checksums are
 /// compared as parts end, and the table is given out only after the last.
 ///

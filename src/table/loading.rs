@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Bytes of a part that are gathered before they go to the device.
-const CHUNK: usize = 4 << 20;
+const CHUNK: usize = 1 << 20;
 
 /// Room on an engine that is being filled. Dropping it gives all of it back.
 pub(crate) struct Loading {
@@ -133,6 +133,8 @@ impl UnfilledShards {
             };
             let room = left.min(CHUNK) - pending.len();
             let (now, later) = bytes.split_at(room.min(bytes.len()));
+            // All of a chunk at once: growing step by step would take up to three times as much.
+            pending.reserve_exact(room);
             pending.extend_from_slice(now);
             bytes = later;
             if now.len() < room {
@@ -159,15 +161,14 @@ impl UnfilledShards {
         let (own, part) = (part - band.parts.start, &band.spec.parts()[part - band.parts.start]);
         let shards = self.placement.shards().iter().enumerate().filter(|(_, shard)| shard.band == number);
         let target = |(index, shard): (usize, &Shard)| {
-            // Of a part that all rows share, a row has no bytes: it begins at 0 in every shard.
-            let begin = u64::from(shard.first_row - band.first_row) * part.row_bytes();
-            let bytes = part.bytes_of(shard.rows);
+            let range = shard.part_range(band, part);
+            let end = shard.offsets[own] + range.end - range.start;
             let until = shard.offsets.get(own + 1).copied().unwrap_or(shard.bytes.0);
-            (begin..begin + bytes).contains(&at).then(|| Target {
+            range.contains(&at).then(|| Target {
                 shard: index,
-                offset: shard.offsets[own] + at - begin,
-                left: begin + bytes - at,
-                padding: until - shard.offsets[own] - bytes,
+                offset: shard.offsets[own] + at - range.start,
+                left: range.end - at,
+                padding: until - end,
             })
         };
         shards.filter_map(target).collect()

@@ -79,7 +79,7 @@ export async function a16_a_table_never_lies_in_the_memory_of_the_module({ backe
     });
     equal([loaded, table.memory().bytes], [total, 98304 * 256 * 2], 'all of it');
     const grown = memory.buffer.byteLength - before;
-    assert(grown < 12e6, `the module's memory grew by ${grown} bytes for a table of ${table.memory().bytes}`);
+    assert(grown < 8e6, `the module's memory grew by ${grown} bytes for a table of ${table.memory().bytes}`);
     const rows = await table.gather(Uint32Array.of(0, 98303));
     const wanted = (row, column) => ((row * 256 + column) % 4093) / 64;
     for (const [at, row] of [0, 98303].entries()) {
@@ -252,6 +252,8 @@ export async function a17_the_pages_own_handlers_fire({ backend, vectors, tables
     await table.topK(new Float32Array(63).fill(1), 2);
     equal(await device.popErrorScope(), null, 'no error of ours in the scope of the page');
     device.createBuffer({ size: 4, usage: 0 });
+    // Chromium sends what it knows along with other answers.
+    await device.queue.onSubmittedWorkDone();
     assert((await heard) instanceof GPUError, 'an error of the page');
     sameBits((await table.gather(Uint32Array.from(first(tables).ids))).values, first(tables).bits, 'lookups go on');
     engine.free();
