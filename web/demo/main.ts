@@ -19,7 +19,11 @@ const offers = (await (await fetch('./tables.json')).json()) as Offer[];
 const said = element('said');
 const downloaded = new Map<string, number>();
 
-let engine = await Engine.create();
+/** What it runs on: chosen by the engine, or by `?backend=webgpu` and `?backend=host`. */
+const asked = new URLSearchParams(location.search).get('backend');
+const backend = asked === 'webgpu' || asked === 'host' ? asked : 'auto';
+
+let engine = await Engine.create({ backend });
 let table: Table | undefined;
 /** The table as f32, which others are compared with; there once it was chosen, or measured against. */
 let plain: Table | undefined;
@@ -102,7 +106,8 @@ function numbers(): void {
                 ['Buffers', count(shards)],
                 ['Rows and columns', `${count(table.rows)} × ${count(table.dim)}`],
                 ['Downloaded on this page', amount(all)],
-                ['Held now, at most so far', `${amount(memory.live)}, ${amount(memory.peak)}`],
+                ['Held now, f32 to compare with included', amount(memory.live)],
+                ['Held at most so far', amount(memory.peak)],
             ]),
         );
         element('count').textContent = count(table.rows);
@@ -198,7 +203,7 @@ function act(work: () => Promise<void>): void {
 async function again(): Promise<void> {
     said.textContent = 'The graphics processor was lost; loading again…';
     engine.free();
-    engine = await Engine.create();
+    engine = await Engine.create({ backend });
     table = plain = undefined;
     describe();
     await choose();
