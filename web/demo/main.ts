@@ -159,12 +159,12 @@ async function measure(): Promise<void> {
 
 function describe(): void {
     const { adapter, backend, device } = engine;
-    const name = adapter.name || 'which the browser does not name';
+    const name = adapter.name ? ` (${adapter.name})` : '';
     element('adapter').textContent =
         backend === 'webgpu'
             ? adapter.kind === 'software'
-                ? `WebGPU, on an adapter that software imitates: ${name}.`
-                : `WebGPU, on this device's graphics processor: ${name}.`
+                ? `WebGPU, on an adapter that software imitates${name}.`
+                : `WebGPU, on this device's graphics processor${name}.`
             : 'gpu' in navigator
               ? 'WebAssembly on the processor: this browser offers no graphics processor to WebGPU that would be faster.'
               : 'WebAssembly on the processor: this browser has no WebGPU.';
