@@ -103,16 +103,21 @@ impl Gpu {
             let padded = if done + length == bytes { until - offset - done } else { length };
             chunk = read(done, length, chunk).await?;
             chunk.resize(usize::try_from(padded).unwrap_or(usize::MAX), 0);
-            let submission = self
-                .catch("an upload", padded, || {
-                    self.queue.write_buffer(buffer, offset + done, &chunk);
-                    self.queue.submit([])
-                })
-                .await?;
-            self.settle(submission).await?;
+            self.upload(buffer, offset + done, &chunk).await?;
             done += padded;
         }
         Ok(())
+    }
+
+    /// Writes `bytes`, a multiple of 4 of them, to `offset` of the buffer, and waits until they are there.
+    pub(crate) async fn upload(&self, buffer: &wgpu::Buffer, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        let submission = self
+            .catch("an upload", bytes.len() as u64, || {
+                self.queue.write_buffer(buffer, offset, bytes);
+                self.queue.submit([])
+            })
+            .await?;
+        self.settle_upload(submission).await
     }
 }
 

@@ -24,6 +24,16 @@ pub(super) const MAGIC: &[u8; 4] = b"PK\x03\x04";
 /// No format of compression that is read makes more of a byte.
 const MOST_GROWTH: u64 = 1100;
 
+/// How a matrix finds its values.
+enum Form {
+    Rows,
+    Columns,
+    Coordinates,
+}
+
+/// SciPy's names for those that are read.
+const FORMS: [(&str, Form); 3] = [("csr", Form::Rows), ("csc", Form::Columns), ("coo", Form::Coordinates)];
+
 /// Reads a matrix to memory.
 pub(super) fn open<R: Read + Seek>(file: &str, reader: R) -> Result<SparseRows, FileError> {
     let mut archive = Archive::open(file, reader)?;
@@ -33,21 +43,21 @@ pub(super) fn open<R: Read + Seek>(file: &str, reader: R) -> Result<SparseRows, 
         return Err(FileError::Dimensions { file: file.to_owned(), tensor: "the matrix".to_owned(), shape });
     };
     let shape = Shape::new(rows, columns).map_err(|error| FileError::Shape { file: file.to_owned(), error })?;
-    let (rows, columns) = match &*format {
-        "csr" => {
+    let Some((_, form)) = FORMS.iter().find(|(name, _)| *name == format) else {
+        let reason = format!("is a sparse matrix of format {format:?}: save it as csr, csc or coo");
+        return Err(FileError::Unrecognised { file: file.to_owned(), reason });
+    };
+    let (rows, columns) = match form {
+        Form::Rows => {
             let columns = archive.whole("indices.npy")?;
             (archive.expand(rows, columns.len() as u64, "row")?, columns)
         }
-        "csc" => {
+        Form::Columns => {
             let rows = archive.whole("indices.npy")?;
             let columns = archive.expand(columns, rows.len() as u64, "column")?;
             (rows, columns)
         }
-        "coo" => (archive.whole("row.npy")?, archive.whole("col.npy")?),
-        _ => {
-            let reason = format!("is a sparse matrix of format {format:?}: save it as csr, csc or coo");
-            return Err(FileError::Unrecognised { file: file.to_owned(), reason });
-        }
+        Form::Coordinates => (archive.whole("row.npy")?, archive.whole("col.npy")?),
     };
     let values = archive.values("data.npy")?;
     // A number over 32 bits is over any shape too.

@@ -51,7 +51,9 @@ fn a_table_of_ones_own_with_pairs_and_analogies() {
     let examples: Vec<&str> = gatherum::Scheme::all().iter().flat_map(|info| info.examples).copied().collect();
     let schemes: Vec<_> =
         shown["schemes"].as_array().unwrap().iter().map(|one| one["scheme"].as_str().unwrap()).collect();
-    assert_eq!(schemes, examples);
+    // A fitted scheme may say more than the one asked for.
+    let name = |scheme: &&str| scheme.split([':', '/']).next().map(str::to_owned);
+    assert!(schemes.iter().map(name).eq(examples.iter().map(name)), "{schemes:?}");
     assert_eq!(shown["pairs"], json!([{ "name": "pairs", "pairs": 4, "used": 3 }]));
     assert_eq!(shown["analogies"], json!({ "questions": 3, "used": 2, "rows": 44 }));
     let exact = &shown["schemes"][0];

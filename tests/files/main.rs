@@ -7,6 +7,7 @@ mod formats;
 mod gguf;
 mod npz;
 mod own;
+mod stream;
 mod vectors;
 
 use std::{
