@@ -97,11 +97,11 @@ pub mod testing {
         spec.scheme().codec().rounding(row)
     }
 
-    /// The rows that are stored alike, and the parts they have: all rows and parts, unless the scheme has bands.
+    /// The stored rows that are stored alike, and the parts they have: all rows and parts, unless the scheme has bands.
     #[must_use]
     pub fn bands(spec: &crate::TableSpec) -> Vec<(std::ops::Range<u32>, std::ops::Range<usize>)> {
         let rows = |first: u32, rows: u32| first..first + rows;
-        spec.bands().into_iter().map(|band| (rows(band.first_row, band.spec.shape().rows()), band.parts)).collect()
+        spec.bands().into_iter().map(|band| (rows(band.first_row, band.spec.stored_rows()), band.parts)).collect()
     }
 
     /// Every pipeline the engine may make.

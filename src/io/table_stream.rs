@@ -26,6 +26,9 @@ use crate::{
 /// the host is where it goes. Room for all of it is made once the header is there: a refusal places nothing. Checksums are
 /// compared as parts end, and the table is given out only after the last.
 ///
+/// A table whose rows have different numbers of values (`csr`, `coo`) is held in host memory until all of it is there, and goes
+/// to a device then: which shard a row is in follows from all rows.
+///
 /// # Examples
 /// ```
 /// use gatherum::{EncodedTable, Engine, IdPolicy, io};

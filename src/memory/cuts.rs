@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Starts that are read at a time: 256 KiB.
-const STARTS: u64 = 1 << 16;
+const STARTS: u32 = 1 << 16;
 /// About the most values whose places are read at a time.
 const VALUES: u64 = 1 << 20;
 
@@ -110,10 +110,11 @@ pub(super) async fn read(source: &impl TableSource, band: &Band, binding: Bytes)
         };
         let most = u64::from(every) * u64::from(band.spec.shape().dim());
         let mut open = RowSpan::default();
-        for first in (0..u64::from(rows.div_ceil(every))).step_by(STARTS as usize) {
-            let count = STARTS.min(u64::from(rows.div_ceil(every)) - first) as usize + 1;
+        let blocks = rows.div_ceil(every);
+        for first in (0..blocks).step_by(STARTS as usize) {
+            let count = STARTS.min(blocks - first) as usize + 1;
             let mut bytes = vec![0; count * 4];
-            source.read_part(band.parts.start + starts, first * 4, &mut bytes).await?;
+            source.read_part(band.parts.start + starts, u64::from(first) * 4, &mut bytes).await?;
             let numbers: Vec<u64> =
                 bytes.as_chunks().0.iter().map(|number| u64::from(u32::from_le_bytes(*number))).collect();
             if numbers[0] != open.values.end {

@@ -188,7 +188,7 @@ pub(crate) trait Codec: fmt::Debug + Send + Sync {
     fn reference(&self, dim: usize, parts: &[&[u8]], row: usize, column: usize) -> f64;
 
     /// How far decoders, which compute in f32, may be from the reference; 0 where they give the reference rounded to f32.
-    /// `row` is a row by the reference.
+    /// `row` is a row by the reference, a stored one where ids share rows.
     fn rounding(&self, _row: &[f64]) -> f64 {
         0.0
     }

@@ -146,7 +146,7 @@ impl Sparse {
     fn column_dtype(dim: u32) -> Dtype {
         match dim {
             0..=0x100 => Dtype::U8,
-            0..=0x1_0000 => Dtype::U16,
+            0x101..=0x1_0000 => Dtype::U16,
             _ => Dtype::U32,
         }
     }

@@ -20,7 +20,8 @@ impl Table {
     /// The host and all adapters that round as IEEE 754 says give the same bits, those of a plain loop over the ids, where no
     /// product, sum or result is subnormal (drivers may take those for zero). Where a table is split over more than five
     /// buffers, a bag is folded by stretches of 1,024 ids (fewer where a row takes 58 steps or more to decode), and within a
-    /// stretch by the shards that are bound together: the first five, the next five.
+    /// stretch by the shards that are bound together: the first five, the next five; or, where an id reads several stored rows,
+    /// sets of the groups of shards that ids read, the smaller sets first.
     ///
     /// # Errors
     /// [`GatherError::Bags`] where bags or weights do not fit the ids, before anything is computed; [`GatherError::BadId`]

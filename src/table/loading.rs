@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Table,
+    EncodedTable, Table,
     resident::{self, Place},
 };
 use crate::{
@@ -11,7 +11,8 @@ use crate::{
     gpu::{Gpu, GpuShard},
     host::HostTable,
     memory::{Ledger, Placement, Shard},
-    scheme::{Band, TableSpec},
+    scheme::{Band, Part, TableSpec},
+    source::PartSink,
 };
 
 /// Bytes of a part that are gathered before they go to the device.
@@ -29,6 +30,16 @@ pub(crate) struct Loading {
 enum Unfilled {
     Host(Place),
     Gpu(Box<UnfilledShards>),
+    Whole(Box<Whole>),
+}
+
+/// A table whose rows have different numbers of values: which shard a row goes to follows from all of them.
+struct Whole {
+    gpu: Arc<Gpu>,
+    /// What has come so far, in host memory.
+    table: EncodedTable,
+    /// The table, once all has come.
+    placed: Option<Table>,
 }
 
 struct UnfilledShards {
@@ -50,6 +61,10 @@ impl Loading {
 
     /// Room on a device.
     pub(crate) async fn on_gpu(name: &str, spec: &TableSpec, gpu: Arc<Gpu>) -> Result<Self, TableError> {
+        if spec.parts().iter().any(Part::counts_values) {
+            let table = EncodedTable::zeroed(name, spec.clone())?;
+            return Ok(Self::new(name, spec, Unfilled::Whole(Box::new(Whole { gpu, table, placed: None }))));
+        }
         let bands = spec.bands();
         let (placement, shards) = resident::make_shards(name, spec, &bands, &gpu).await?;
         let pending = vec![Vec::new(); spec.parts().len()];
@@ -77,8 +92,14 @@ impl Loading {
             }
             Unfilled::Host(Place::Gpu { .. }) => unreachable!("made on the host"),
             Unfilled::Gpu(shards) => shards.write(part, begin, bytes).await?,
+            Unfilled::Whole(whole) => whole.table.write_part(part, begin, bytes)?,
         }
         self.done[part] += bytes.len() as u64;
+        if let Unfilled::Whole(whole) = &mut self.place
+            && self.spec.parts().iter().zip(&self.done).all(|(part, done)| part.bytes().0 == *done)
+        {
+            whole.placed = Some(Table::on_gpu(&whole.table, whole.gpu.clone()).await?);
+        }
         Ok(())
     }
 
@@ -99,6 +120,10 @@ impl Loading {
             }
         }
         let (bytes, place) = match self.place {
+            Unfilled::Whole(whole) => match whole.placed {
+                Some(table) => return Ok(table),
+                None => return Err(SourceError::Invalid(format!("{}: no part has come", self.name)).into()),
+            },
             Unfilled::Host(place) => {
                 if let Place::Host { table, .. } = &place {
                     table.check()?;

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use crate::{
-    error::{SourceError, TableError},
+    error::TableError,
     gpu::{Gpu, GpuShard, UploadError},
     host::HostTable,
     memory::{Ledger, Need, Placement, Reservation},
@@ -132,10 +132,6 @@ pub(super) async fn make_shards(
     gpu: &Gpu,
 ) -> Result<(Placement, Vec<GpuShard>), TableError> {
     gpu.alive()?;
-    if spec.values() > 0 {
-        let problem = "rows of different lengths are placed by all of them: load the table from a file or from memory";
-        return Err(SourceError::Invalid(format!("{name}: {problem}")).into());
-    }
     let placement = Placement::plan(spec, most_bound(gpu)).map_err(|error| TableError::RowTooLarge {
         table: name.to_owned(),
         row: error.row,

@@ -107,8 +107,8 @@ impl Table {
     /// columns is thus at most `1.01 (n / 16 + 6) 2^-24` of the sum of the magnitudes of its terms. Devices
     /// send sums back, and cosines are made of them here: see [`Metric`].
     ///
-    /// Where each row is one stored one that others share (scheme `hash`), each of those is multiplied once, whatever `rows` are, and its score is that
-    /// of every row that shares it.
+    /// Where each row is one stored row that others share (scheme `hash`), each of those is multiplied once, whatever `rows`
+    /// are, and its score is that of every row that shares it.
     ///
     /// # Errors
     /// [`ScoreError::QueryLength`] and [`ScoreError::NotFinite`] for queries that are none; [`ScoreError::Rows`] for rows

@@ -125,8 +125,8 @@ fn a08_many_shards(scheme: &Scheme, backend: &Backend) {
 fn a08_streamed(scheme: &Scheme, backend: &Backend) {
     let engine = backend.narrow(16 * MIB, 64 * MIB);
     let base = Repeated::base(scheme, 127, 63);
-    let source = Repeated::of(scheme, "streamed", &base, (2 * 16 * MIB / base.spec().row_bytes() + 1000) | 1);
-    let placement = Placement::plan(source.spec(), Bytes(16 * MIB)).expect("a placement");
+    let source = Repeated::of(scheme, "streamed", &base, (2 * 16 * MIB / row_bytes(&base) * 51 / 50 + 1000) | 1, 63);
+    let placement = pollster::block_on(Placement::read(&source, Bytes(16 * MIB))).expect("a placement");
     assert!(placement.shards().len() >= 3);
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("streamed.safetensors");

@@ -81,8 +81,8 @@ fn but_for(name: &'static str, descr: &'static str, shape: &'static str, bytes: 
         ("indices.npy", "<i8", "(2,)", longs(&[1, 0])),
         ("data.npy", "<f8", "(2,)", [1f64.to_le_bytes(), 2f64.to_le_bytes()].concat()),
     ];
-    for array in arrays.iter_mut().filter(|array| array.0 == name) {
-        *array = (name, descr, shape, bytes.clone());
+    if let Some(array) = arrays.iter_mut().find(|array| array.0 == name) {
+        *array = (name, descr, shape, bytes);
     }
     archive(&arrays)
 }

@@ -11,7 +11,7 @@ fn values(rows: usize, dim: usize) -> Vec<f32> {
     let value = |row: usize, column: usize| match row % 4 {
         0 => 0.0,
         1 => ((row * dim + column) as f32 * 0.37).sin() + 2.0,
-        _ if (row * 31 + column * 17) % 7 == 0 => ((row + column) as f32).cos(),
+        _ if (row * 31 + column * 17).is_multiple_of(7) => ((row + column) as f32).cos(),
         _ => 0.0,
     };
     (0..rows).flat_map(|row| (0..dim).map(move |column| value(row, column))).collect()
@@ -82,8 +82,8 @@ fn the_largest_are_kept() {
     let mut sorted: Vec<f32> = values.iter().map(|value| value.abs()).collect();
     sorted.sort_by(f32::total_cmp);
     for (text, kept) in [
-        ("csr:density=0.1/f32", (values.len() as f64 * 0.1).ceil() as usize),
-        ("coo:density=0.5/f32", (values.len() as f64 * 0.5).ceil() as usize),
+        ("csr:density=0.1/f32", values.len().div_ceil(10)),
+        ("coo:density=0.5/f32", values.len().div_ceil(2)),
         ("csr:nonzeros=7/f32", 7),
         ("csr:nonzeros=0/f32", 0),
         ("csr:nonzeros=100000/f32", values.iter().filter(|value| **value != 0.0).count()),
