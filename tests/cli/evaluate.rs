@@ -61,7 +61,7 @@ fn a_table_of_ones_own_with_pairs_and_analogies() {
     assert!(exact["pairs"]["pairs"].is_number());
     let drawn = fs::read_to_string(sandbox.path("p.svg")).unwrap();
     assert!(drawn.starts_with("<svg") && drawn.trim_end().ends_with("</svg>"), "{drawn}");
-    assert!(examples.iter().all(|example| drawn.contains(example)), "each scheme is in the legend");
+    assert!(schemes.iter().all(|scheme| drawn.contains(scheme)), "each scheme is in the legend");
 
     let csv = sandbox.ok(&[&args[..], &["--csv", "--scheme", "int8:affine,group=16"]].concat());
     let lines: Vec<&str> = csv.lines().collect();
