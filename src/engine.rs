@@ -110,7 +110,7 @@ impl Engine {
 
     /// Every adapter, in the order of preference, and whether an engine would take it.
     pub async fn adapters() -> Vec<AdapterReport> {
-        gpu::find().await.iter().map(AdapterReport::new).collect()
+        gpu::find(wgpu::PowerPreference::None).await.iter().map(AdapterReport::new).collect()
     }
 
     /// As [`Engine::adapters`], blocking.
@@ -154,6 +154,16 @@ impl Engine {
         match &self.inner.gpu {
             Some(gpu) => Table::on_gpu(source, gpu.clone()).await,
             None => Table::on_host(source, &self.inner.ledger).await,
+        }
+    }
+
+    /// Makes room for a table whose parts come one after the other. All its memory is reserved first.
+    #[cfg(feature = "files")]
+    pub(crate) async fn begin(&self, name: &str, spec: &crate::TableSpec) -> Result<crate::table::Loading, TableError> {
+        use crate::table::Loading;
+        match &self.inner.gpu {
+            Some(gpu) => Loading::on_gpu(name, spec, gpu.clone()).await,
+            None => Loading::on_host(name, spec, &self.inner.ledger),
         }
     }
 
@@ -205,7 +215,7 @@ impl Inner {
         let ledger = Ledger::new(builder.budget);
         let tuning = Tuning { granularity: builder.granularity, checked: builder.checked };
         let backend = BackendInfo::of(&device);
-        let gpu = Gpu::new(device, queue, ledger.clone(), tuning);
+        let mut gpu = Gpu::new(device, queue, ledger.clone(), tuning);
         if !lent {
             gpu.own();
         }

@@ -1,5 +1,8 @@
 //! One error enum a phase. Each carries the numbers a caller acts on.
 
+mod sparse;
+
+pub use sparse::SparseError;
 use thiserror::Error;
 
 use crate::units::Bytes;

@@ -60,13 +60,13 @@ mod units;
 pub use engine::{AdapterReport, BackendChoice, BackendInfo, Engine, EngineBuilder};
 pub use error::{
     BagsError, DeviceError, EncodeError, EngineError, GatherError, OverBudget, SchemeError, ScoreError, ShapeError,
-    SourceError, TableError,
+    SourceError, SparseError, TableError,
 };
 pub use gpu::{Granularity, OutputDtype};
 pub use memory::{MemoryReport, MemoryRow, Placement, RowTooLarge, Shard};
 pub use op::{BadIds, BagMode, Bags, IdBuffer, IdPolicy, IdSource, IdType, Ids, Metric};
-pub use scheme::{Category, Dtype, FitFigure, Part, Scheme, SchemeInfo, TableSpec, swap_nibbles};
-pub use source::{PartSink, RowSource, SliceSource, TableSource};
+pub use scheme::{Category, Dtype, FitFigure, Part, RowSpan, Scheme, SchemeInfo, TableSpec, swap_nibbles};
+pub use source::{Duplicates, PartSink, RowSource, SliceSource, SparseRows, TableSource};
 pub use table::{
     EncodeReport, EncodedTable, Encoder, GatherStatus, OutputBuffer, Progress, RowBuffer, Rows, Scores, Table, TopK,
     TopKOptions,

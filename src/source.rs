@@ -1,5 +1,9 @@
 //! Where rows and parts come from, and where parts go.
 
+mod sparse;
+
+pub use sparse::{Duplicates, SparseRows};
+
 use crate::{
     error::{EncodeError, SourceError},
     scheme::TableSpec,

@@ -185,7 +185,9 @@ fn the_demo_measures_every_scheme_on_a_table_of_ones_own() {
     let examples: Vec<&str> = gatherum::Scheme::all().iter().flat_map(|info| info.examples).copied().collect();
     let schemes: Vec<_> =
         shown["schemes"].as_array().unwrap().iter().map(|one| one["scheme"].as_str().unwrap()).collect();
-    assert_eq!(schemes, examples);
+    // A fitted scheme may say more than the one asked for.
+    let name = |scheme: &&str| scheme.split([':', '/']).next().map(str::to_owned);
+    assert!(schemes.iter().map(name).eq(examples.iter().map(name)), "{schemes:?}");
     assert_eq!(shown["wordsim"]["pairs"], 353);
     assert!(shown["wordsim"]["used"].as_u64().unwrap() >= 2, "tiger and cat, computer and keyboard, tiger and tiger");
     assert_eq!(

@@ -147,10 +147,10 @@ fn shaders_stand_in_files_of_their_own() {
 #[test]
 fn files_stay_small() {
     let mut wrong = String::new();
-    for (ending, most) in [("rs", 500), ("wgsl", 150)] {
-        for path in
-            ["src", "shaders", "tests", "benches", "fuzz/fuzz_targets"].iter().flat_map(|folder| files(folder, ending))
-        {
+    let folders = ["src", "shaders", "tests", "benches", "fuzz/fuzz_targets"];
+    let web = ["web/src", "web/bind/src", "web/ts", "web/demo", "web/test"];
+    for (ending, most) in [("rs", 500), ("wgsl", 150), ("ts", 400), ("js", 400)] {
+        for path in folders.iter().chain(&web).flat_map(|folder| files(folder, ending)) {
             let lines = read(&path).lines().count();
             if lines >= most {
                 writeln!(wrong, "{}: {lines} lines, under {most} are wanted", shown(&path)).unwrap();

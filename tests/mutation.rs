@@ -86,6 +86,8 @@ fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let mut seeds = vec![
         ("npy", formats::npy(1, "<f4", false, "(6, 4)", &f32s)),
         ("npy", formats::npy(2, ">f8", true, "(6, 4)", &big_endian)),
+        ("npz", include_bytes!("data/sparse-csr.npz").to_vec()),
+        ("npz", include_bytes!("data/sparse-coo.npz").to_vec()),
         ("safetensors", formats::tensors(&[("weight", "F32", &[6, 4], f32s.clone())])),
         (
             "safetensors",

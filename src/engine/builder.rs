@@ -49,6 +49,7 @@ pub struct EngineBuilder {
     pub(super) budget: Option<Bytes>,
     pub(super) granularity: Option<Granularity>,
     pub(super) checked: bool,
+    power: wgpu::PowerPreference,
 }
 
 impl EngineBuilder {
@@ -56,6 +57,13 @@ impl EngineBuilder {
     #[must_use]
     pub fn backend(mut self, choice: BackendChoice) -> Self {
         self.backend = Some(choice);
+        self
+    }
+
+    /// Which of several GPUs to take: the fastest, unless less power is asked for. A browser takes it as a hint.
+    #[must_use]
+    pub fn power_preference(mut self, power: wgpu::PowerPreference) -> Self {
+        self.power = power;
         self
     }
 
@@ -94,7 +102,7 @@ impl EngineBuilder {
         match choice {
             BackendChoice::Host => Ok(Engine::on_host(self)),
             BackendChoice::Adapter(words) => {
-                let found = gpu::find().await;
+                let found = gpu::find(self.power).await;
                 let Some(one) = found.iter().find(|found| matches(found, &words)) else {
                     let names: Vec<String> = found.iter().map(description).collect();
                     let found = if names.is_empty() { "none".to_owned() } else { names.join("; ") };
@@ -133,7 +141,7 @@ impl EngineBuilder {
     /// The first GPU that serves, else the host: it is faster than any software adapter.
     async fn best(self) -> Result<Engine, EngineError> {
         static SAID: Once = Once::new();
-        let found = gpu::find().await;
+        let found = gpu::find(self.power).await;
         for one in found.iter().filter(|found| found.info.device_type != wgpu::DeviceType::Cpu) {
             match self.clone().open(one).await {
                 Ok(engine) => return Ok(engine),

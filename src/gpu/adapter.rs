@@ -13,8 +13,8 @@ pub(crate) struct Found {
     pub(crate) verdict: Result<(), EngineError>,
 }
 
-/// Every adapter, in the order in which an engine prefers them.
-pub(crate) async fn find() -> Vec<Found> {
+/// Every adapter, in the order in which an engine prefers them: of high performance, unless less power is asked for.
+pub(crate) async fn find(power: wgpu::PowerPreference) -> Vec<Found> {
     let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
         backends: wgpu::Backends::all(),
         flags: wgpu::InstanceFlags::empty(),
@@ -25,10 +25,11 @@ pub(crate) async fn find() -> Vec<Found> {
     // A browser offers the one adapter it thinks best.
     #[cfg(target_arch = "wasm32")]
     let adapters = {
-        let options = wgpu::RequestAdapterOptions {
-            power_preference: wgpu::PowerPreference::HighPerformance,
-            ..Default::default()
+        let power_preference = match power {
+            wgpu::PowerPreference::LowPower => power,
+            _ => wgpu::PowerPreference::HighPerformance,
         };
+        let options = wgpu::RequestAdapterOptions { power_preference, ..Default::default() };
         instance.request_adapter(&options).await.into_iter().collect::<Vec<_>>()
     };
     let mut found: Vec<Found> = adapters
@@ -39,13 +40,15 @@ pub(crate) async fn find() -> Vec<Found> {
             Found { adapter, info, verdict }
         })
         .collect();
-    found.sort_by_key(|found| (rank(found.info.device_type), api_rank(found.info.backend)));
+    found.sort_by_key(|found| (rank(found.info.device_type, power), api_rank(found.info.backend)));
     found
 }
 
-/// Discrete before integrated before virtual before software.
-fn rank(device: wgpu::DeviceType) -> u8 {
+/// Discrete before integrated before virtual before software; integrated first where less power is asked for.
+fn rank(device: wgpu::DeviceType, power: wgpu::PowerPreference) -> u8 {
     match device {
+        wgpu::DeviceType::IntegratedGpu if power == wgpu::PowerPreference::LowPower => 0,
+        wgpu::DeviceType::DiscreteGpu if power == wgpu::PowerPreference::LowPower => 1,
         wgpu::DeviceType::DiscreteGpu => 0,
         wgpu::DeviceType::IntegratedGpu => 1,
         wgpu::DeviceType::VirtualGpu | wgpu::DeviceType::Other => 2,

@@ -211,8 +211,9 @@ pub(crate) fn compose(scheme: &Scheme, bound: Bound, sink: Sink, op: Op) -> Stri
 /// Values of the constants that follow from the table; the recorder adds those of the call.
 pub(crate) fn table_constants(spec: &TableSpec, bound: Bound, op: Op) -> Vec<(&'static str, f64)> {
     let dim = spec.shape().dim();
+    // A row of which there is no such number has a decoder that does not ask for it; shaders compute with it all the same.
     #[expect(clippy::cast_precision_loss, reason = "a row has under 2^32 bytes")]
-    let row_bytes = spec.parts()[0].row_bytes() as f64;
+    let row_bytes = spec.parts()[0].row_bytes().max(1) as f64;
     let mut constants = vec![("DIM", f64::from(dim)), ("ROW_BYTES", row_bytes)];
     constants.extend(spec.scheme().codec().constants(dim));
     if let Some(buckets) = spec.buckets().filter(|_| op.hashes(spec.scheme())) {

@@ -48,6 +48,9 @@ pub(crate) struct Gpu {
     pool: Arc<buffer::Pool>,
     waiter: wait::Waiter,
     lost: Arc<OnceLock<String>>,
+    /// Whether the device is this library's own.
+    #[cfg(target_arch = "wasm32")]
+    owned: bool,
 }
 
 /// How kernels are built for a device.
@@ -67,6 +70,8 @@ impl Gpu {
             pool: Arc::default(),
             waiter: wait::Waiter::new(&device),
             lost: Arc::default(),
+            #[cfg(target_arch = "wasm32")]
+            owned: false,
             pipelines: pipeline::Cache::default(),
             granularity,
             checked: tuning.checked,
@@ -77,7 +82,11 @@ impl Gpu {
     }
 
     /// Installs handlers on a device that is this library's own.
-    pub(crate) fn own(&self) {
+    pub(crate) fn own(&mut self) {
+        #[cfg(target_arch = "wasm32")]
+        {
+            self.owned = true;
+        }
         let lost = self.lost.clone();
         self.device.set_device_lost_callback(move |reason, message| {
             tracing::warn!(?reason, message, "device lost");
@@ -105,6 +114,16 @@ impl Gpu {
     pub(crate) fn trim(&self) {
         self.pool.clear();
         self.pipelines.clear();
+    }
+}
+
+#[cfg(target_arch = "wasm32")]
+impl Drop for Gpu {
+    fn drop(&mut self) {
+        // A dropped device keeps its memory until the garbage collector comes by.
+        if self.owned {
+            self.device.destroy();
+        }
     }
 }
 

@@ -75,7 +75,7 @@ impl Gpu {
     ) -> Result<(), UploadError> {
         for (number, part) in band.spec.parts().iter().enumerate() {
             let until = shard.offsets.get(number + 1).copied().unwrap_or(shard.bytes.0);
-            let range = shard.part_range(band, part);
+            let range = shard.part_range(part);
             let read = |done, length: u64, mut chunk: Vec<u8>| async move {
                 chunk.resize(usize::try_from(length).unwrap_or(usize::MAX), 0);
                 source.read_part(band.parts.start + number, range.start + done, &mut chunk).await?;
@@ -103,16 +103,21 @@ impl Gpu {
             let padded = if done + length == bytes { until - offset - done } else { length };
             chunk = read(done, length, chunk).await?;
             chunk.resize(usize::try_from(padded).unwrap_or(usize::MAX), 0);
-            let submission = self
-                .catch("an upload", padded, || {
-                    self.queue.write_buffer(buffer, offset + done, &chunk);
-                    self.queue.submit([])
-                })
-                .await?;
-            self.settle(submission).await?;
+            self.upload(buffer, offset + done, &chunk).await?;
             done += padded;
         }
         Ok(())
+    }
+
+    /// Writes `bytes`, a multiple of 4 of them, to `offset` of the buffer, and waits until they are there.
+    pub(crate) async fn upload(&self, buffer: &wgpu::Buffer, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        let submission = self
+            .catch("an upload", bytes.len() as u64, || {
+                self.queue.write_buffer(buffer, offset, bytes);
+                self.queue.submit([])
+            })
+            .await?;
+        self.settle_upload(submission).await
     }
 }
 

@@ -106,6 +106,18 @@ mod native {
 pub(super) use native::Waiter;
 
 impl super::Gpu {
+    /// Ends when the bytes of an upload have left the memory that the driver, or the browser, keeps for what is on its way.
+    pub(crate) async fn settle_upload(&self, submission: wgpu::SubmissionIndex) -> Result<(), DeviceError> {
+        #[cfg(target_arch = "wasm32")]
+        {
+            let (done, ended) = futures_channel::oneshot::channel();
+            self.queue.on_submitted_work_done(move || _ = done.send(()));
+            // It ends on a lost device too, which `settle` then tells.
+            let _ = ended.await;
+        }
+        self.settle(submission).await
+    }
+
     /// Ends when the submission has run.
     pub(crate) async fn settle(&self, submission: wgpu::SubmissionIndex) -> Result<(), DeviceError> {
         self.waiter.wait(submission).await.map_err(|reason| self.lose(&reason))?;

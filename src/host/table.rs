@@ -20,22 +20,44 @@ pub(crate) struct HostTable {
 const SCRATCH_VALUES: usize = 1 << 12;
 
 impl HostTable {
+    /// Memory for all parts, as zeros.
+    ///
+    /// # Errors
+    /// [`SourceError`] where memory is short.
+    pub(crate) fn empty(name: &str, spec: &TableSpec) -> Result<Self, SourceError> {
+        let parts = spec.parts().iter().map(|part| {
+            let bytes = part.bytes();
+            let short = || format!("{name}: no host memory for part `{}` of {bytes:#}", part.name());
+            PartBytes::zeroed(bytes).ok_or_else(|| SourceError::Invalid(short()))
+        });
+        let parts = parts.collect::<Result<_, _>>()?;
+        Ok(Self { name: name.to_owned(), spec: spec.clone(), parts })
+    }
+
     /// Reads all parts of `source`.
     ///
     /// # Errors
-    /// [`SourceError`] where a part cannot be read, or memory is short.
-    pub(crate) async fn read(source: &impl TableSource) -> Result<Self, SourceError> {
-        let (name, spec) = (source.name().to_owned(), source.spec().clone());
-        let mut parts = Vec::with_capacity(spec.parts().len());
-        for (number, part) in spec.parts().iter().enumerate() {
-            let bytes = part.bytes();
-            let mut memory = PartBytes::zeroed(bytes).ok_or_else(|| {
-                SourceError::Invalid(format!("{name}: no host memory for part `{}` of {bytes:#}", part.name()))
-            })?;
-            source.read_part(number, 0, &mut memory).await?;
-            parts.push(memory);
+    /// [`SourceError`] where a part cannot be read.
+    pub(crate) async fn read(&mut self, source: &impl TableSource) -> Result<(), SourceError> {
+        for (number, memory) in self.parts.iter_mut().enumerate() {
+            source.read_part(number, 0, memory).await?;
         }
-        Ok(Self { name, spec, parts })
+        self.check()
+    }
+
+    /// Checks what finds values in rows of different lengths: decoders trust it.
+    pub(crate) fn check(&self) -> Result<(), SourceError> {
+        let parts: Vec<&[u8]> = self.parts.iter().map(|part| &**part).collect();
+        match self.spec.malformed(&parts) {
+            None => Ok(()),
+            Some(problem) => Err(SourceError::Invalid(format!("{}: {problem}", self.name))),
+        }
+    }
+
+    /// The bytes of a part, to be filled.
+    #[cfg(feature = "files")]
+    pub(crate) fn part_mut(&mut self, part: usize) -> &mut [u8] {
+        &mut self.parts[part]
     }
 
     /// Scheme, shape and parts.

@@ -6,7 +6,7 @@ use half::f16;
 
 use super::HostTable;
 use crate::{
-    EncodedTable, Scheme,
+    EncodedTable, Scheme, TableSource,
     error::GatherError,
     op::{BadIds, IdPolicy, Ids},
 };
@@ -29,7 +29,8 @@ fn values(count: usize) -> Vec<f32> {
 
 fn table(scheme: &Scheme, rows: usize, dim: usize) -> (EncodedTable, HostTable) {
     let (encoded, _) = EncodedTable::encode("test", &values(rows * dim), dim, scheme).unwrap();
-    let table = pollster::block_on(HostTable::read(&encoded)).unwrap();
+    let mut table = HostTable::empty("test", encoded.spec()).unwrap();
+    pollster::block_on(table.read(&encoded)).unwrap();
     (encoded, table)
 }
 

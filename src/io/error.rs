@@ -5,7 +5,7 @@ use std::io;
 use thiserror::Error;
 
 use crate::{
-    error::{EncodeError, SchemeError, ShapeError, SourceError},
+    error::{EncodeError, SchemeError, ShapeError, SourceError, SparseError, TableError},
     units::Bytes,
 };
 
@@ -187,6 +187,15 @@ pub enum FileError {
         #[source]
         error: ShapeError,
     },
+    /// A sparse matrix whose numbers do not go together.
+    #[error("{file}: {error}")]
+    Sparse {
+        /// The file.
+        file: String,
+        /// Why.
+        #[source]
+        error: SparseError,
+    },
     /// Several tensors that may be meant.
     #[error("{file}: several tensors could be the table; name one: {candidates}")]
     Ambiguous {
@@ -247,6 +256,18 @@ pub enum FileError {
         /// Bytes it has.
         needed: Bytes,
     },
+}
+
+/// A table file that could not be placed as its bytes came. Nothing of it is left on the engine.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StreamError {
+    /// The file is damaged, or no table.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The engine has no room for it, or its device failed.
+    #[error(transparent)]
+    Table(#[from] TableError),
 }
 
 impl FileError {

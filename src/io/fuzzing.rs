@@ -3,7 +3,7 @@
 
 use std::io::{Cursor, Read, Seek};
 
-use super::{TableFile, Vocabulary, gguf as gguf_file, npy, open::open_reader, tensors};
+use super::{TableFile, Vocabulary, gguf as gguf_file, npy, npz as npz_file, open::open_reader, tensors};
 use crate::{
     source::{RowSource, TableSource},
     units::Shape,
@@ -19,6 +19,7 @@ pub const ENTRIES: &[(&str, Entry)] = &[
     ("index", index),
     ("gguf", gguf),
     ("npy", npy),
+    ("npz", npz),
     ("word_vectors", word_vectors),
     ("word2vec_binary", word2vec_binary),
     ("words", words),
@@ -49,6 +50,13 @@ pub fn safetensors(bytes: &[u8]) {
 /// The index of several safetensors files.
 pub fn index(bytes: &[u8]) {
     let _ = tensors::Index::parse("fuzz.index.json", bytes);
+}
+
+/// A sparse matrix of SciPy's.
+pub fn npz(bytes: &[u8]) {
+    if let Ok(mut rows) = npz_file::open("fuzz.npz", Cursor::new(bytes)) {
+        drain(&mut rows);
+    }
 }
 
 /// A GGUF file, with and without a tensor's name.

@@ -33,9 +33,21 @@ impl Header {
         if has < 8 {
             return Err(length(8));
         }
-        let mut claimed = [0; 8];
-        reader.read_exact(&mut claimed).map_err(FileError::io(file))?;
-        let claimed = u64::from_le_bytes(claimed);
+        let mut start = [0; 8];
+        reader.read_exact(&mut start).map_err(FileError::io(file))?;
+        let claimed = Self::json_bytes(file, start)?;
+        if 8 + claimed > has {
+            return Err(length(8 + claimed));
+        }
+        let mut json = Vec::new();
+        reader.take(claimed).read_to_end(&mut json).map_err(FileError::io(file))?;
+        let header = Self::parse(file, &json)?;
+        if header.file_bytes() == has { Ok(header) } else { Err(length(header.file_bytes())) }
+    }
+
+    /// Bytes of the JSON, as the first eight of the file have them.
+    pub(super) fn json_bytes(file: &str, start: [u8; 8]) -> Result<u64, FileError> {
+        let claimed = u64::from_le_bytes(start);
         if claimed > MOST {
             return Err(FileError::HeaderTooLarge {
                 file: file.to_owned(),
@@ -43,20 +55,23 @@ impl Header {
                 most: Bytes(MOST),
             });
         }
-        let data = 8 + claimed;
-        if data > has {
-            return Err(length(data));
-        }
-        let mut json = Vec::new();
-        reader.take(claimed).read_to_end(&mut json).map_err(FileError::io(file))?;
+        Ok(claimed)
+    }
+
+    /// Takes the JSON, which begins at byte 8.
+    pub(super) fn parse(file: &str, json: &[u8]) -> Result<Self, FileError> {
         let bad = |reason: String| FileError::Header { file: file.to_owned(), reason };
         if json.first() != Some(&b'{') {
             return Err(bad("it does not begin with `{`".to_owned()));
         }
         // Checks shapes against offsets, and that each tensor begins where the one before ends.
-        let metadata: Metadata = serde_json::from_slice(&json).map_err(|error| bad(error.to_string()))?;
-        let needed = data.saturating_add(metadata.data_len() as u64);
-        if needed == has { Ok(Self { metadata, data }) } else { Err(length(needed)) }
+        let metadata: Metadata = serde_json::from_slice(json).map_err(|error| bad(error.to_string()))?;
+        Ok(Self { metadata, data: 8 + json.len() as u64 })
+    }
+
+    /// Bytes of the file, by the header.
+    pub(super) fn file_bytes(&self) -> u64 {
+        self.data.saturating_add(self.metadata.data_len() as u64)
     }
 
     /// A tensor's dimensions.

@@ -1,7 +1,8 @@
 //! Files: own tables, and the formats that rows come in.
 //!
-//! [`open_rows`] reads what others wrote: safetensors, GGUF, `.npy`, and word vectors of GloVe, word2vec and fastText.
-//! [`TableWriter`] and [`TableFile`] write and read tables, in the format of [`layout`]. [`write_npy`] gives rows to others.
+//! [`open_rows`] reads what others wrote: safetensors, GGUF, `.npy`, SciPy's sparse `.npz`, and word vectors of GloVe, word2vec
+//! and fastText. [`TableWriter`] and [`TableFile`] write and read tables, in the format of [`layout`]; [`TableStream`] takes one
+//! as its bytes come. [`write_npy`] gives rows to others.
 //!
 //! No reader trusts a number in a file: what is allocated follows from bytes that are there.
 
@@ -17,9 +18,13 @@ pub mod layout;
 mod lines;
 mod matrix;
 mod npy;
+mod npy_header;
+mod npz;
 mod open;
 mod python;
 mod table_file;
+mod table_header;
+mod table_stream;
 mod table_writer;
 mod tensors;
 mod text;
@@ -28,10 +33,11 @@ mod word2vec;
 
 use std::{fs::File, path::Path};
 
-pub use error::FileError;
+pub use error::{FileError, StreamError};
 pub use npy::write_npy;
 pub use open::{Format, Input, OpenOptions, open_rows};
 pub use table_file::{TableFile, is_table};
+pub use table_stream::TableStream;
 pub use table_writer::{TableWriter, save_table};
 pub use vocabulary::Vocabulary;
 

@@ -11,7 +11,7 @@ use super::{
     compressed::Plain,
     file_name, gguf,
     header::is_safetensors,
-    npy, open_file,
+    npy, npy_header, npz, open_file,
     tensors::{self, Found},
     text::{self, Layout},
     word2vec,
@@ -38,6 +38,8 @@ pub enum Format {
     Gguf,
     /// NumPy's `.npy`.
     Npy,
+    /// A sparse matrix as SciPy's `save_npz` writes it.
+    Npz,
     /// Text without a header, as GloVe has it.
     Glove,
     /// Text with a header, as word2vec and fastText have it.
@@ -52,6 +54,7 @@ impl fmt::Display for Format {
             Self::Safetensors => "safetensors",
             Self::Gguf => "GGUF",
             Self::Npy => "npy",
+            Self::Npz => "npz",
             Self::Glove => "GloVe text",
             Self::Word2VecText => "word2vec text",
             Self::Word2VecBinary => "word2vec binary",
@@ -86,11 +89,12 @@ impl fmt::Debug for Input {
     }
 }
 
-/// Opens a file of rows: safetensors (also by the index of several files), GGUF, `.npy`, or word vectors of GloVe, word2vec
-/// or fastText, which may be gzip.
+/// Opens a file of rows: safetensors (also by the index of several files), GGUF, `.npy`, a sparse matrix of SciPy's
+/// `save_npz`, or word vectors of GloVe, word2vec or fastText, which may be gzip.
 ///
 /// The format is told by the content; the name's ending decides where that leaves a doubt. Text and word2vec files are read
-/// once here, for their words. Memory is the words; rows are read when they are asked for. NaN and infinities are passed
+/// once here, for their words. Memory is the words, and the values of a sparse matrix; other rows are read when they are asked
+/// for. NaN and infinities are passed
 /// on: the encoder refuses them.
 ///
 /// # Errors
@@ -134,7 +138,11 @@ where
     if let Some(reason) = foreign(&start) {
         return Err(unrecognised(reason.to_owned()));
     }
-    if start.starts_with(npy::MAGIC) {
+    if start.starts_with(npz::MAGIC) {
+        let rows = Box::new(npz::open(file, reader)?);
+        return Ok(Input { rows, words: None, format: Format::Npz, gzip: false, tensor: None });
+    }
+    if start.starts_with(npy_header::MAGIC) {
         let rows = Box::new(npy::open(file, reader)?);
         return Ok(Input { rows, words: None, format: Format::Npy, gzip: false, tensor: None });
     }
@@ -172,8 +180,7 @@ fn safetensors<R: Read + Seek + Send + 'static>(found: Found<R>) -> Input {
 
 /// What to do about a file of a known format that is not read.
 fn foreign(start: &[u8]) -> Option<&'static str> {
-    let known: [(&[u8], &str); 4] = [
-        (b"PK\x03\x04", "is a zip archive (.npz, .pt and .keras are): save its table as .npy or .safetensors"),
+    let known: [(&[u8], &str); 3] = [
         (b"\x80\x02", "is a Python pickle: save its table as .npy or .safetensors"),
         (b"\x80\x04", "is a Python pickle: save its table as .npy or .safetensors"),
         (b"\xba\x16\x4f\x2f", "is a fastText model: export its vectors as .vec"),

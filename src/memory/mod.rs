@@ -1,5 +1,6 @@
 //! Bytes: who holds how many, and who may have more.
 
+mod cuts;
 mod ledger;
 mod placement;
 mod report;

@@ -2,16 +2,19 @@
 
 use std::ops::Range;
 
+use super::cuts::{self, Cuts};
 use crate::{
-    scheme::{Band, Category, Part, TableSpec},
+    error::TableError,
+    scheme::{Band, Category, Part, RowSpan, TableSpec},
+    source::TableSource,
     units::{Bytes, round_up},
 };
 
 /// Bytes that parts begin on, and shards end on.
-const LANE: u64 = 16;
+pub(super) const LANE: u64 = 16;
 
 /// Bytes behind the first part's last row that a shader may read without using them: a lane of 16, and a word after it.
-const OVERRUN: u64 = 20;
+pub(super) const OVERRUN: u64 = 20;
 
 /// Rows in one buffer: all parts of them, one part behind the other. What all rows share is in each shard.
 ///
@@ -29,6 +32,8 @@ pub struct Shard {
     pub first_row: u32,
     /// How many rows it has.
     pub rows: u32,
+    /// Its rows in their band, with their values where rows have different numbers of those.
+    pub span: RowSpan,
     /// Where each part begins.
     pub offsets: Vec<u64>,
     /// Size of the buffer.
@@ -65,33 +70,52 @@ pub struct RowTooLarge {
 
 impl Shard {
     /// The bytes of a part of its band that it has: those of its rows, or all where all rows share the part.
-    pub(crate) fn part_range(&self, band: &Band, part: &Part) -> Range<u64> {
-        // Of a part that all rows share, a row has no bytes: it begins at 0 in every shard.
-        let begin = u64::from(self.first_row - band.first_row) * part.row_bytes();
-        begin..begin + part.bytes_of(self.rows)
+    pub(crate) fn part_range(&self, part: &Part) -> Range<u64> {
+        part.span(&self.span)
     }
 }
 
 impl Placement {
     /// Splits a table into row-aligned shards of at most `binding` bytes each; no rows, no shards.
     ///
-    /// All shards but the last, of each band of rows that are stored alike, have the same number of rows.
+    /// All shards but the last, of each band of rows that are stored alike, have the same number of rows. Where rows have
+    /// different numbers of values, this is the plan for values that are spread evenly; a table itself is split by its
+    /// own.
     ///
     /// # Errors
     /// [`RowTooLarge`] where not even one row fits.
     pub fn plan(spec: &TableSpec, binding: Bytes) -> Result<Self, RowTooLarge> {
         let mut shards = Vec::new();
         for (number, band) in spec.bands().iter().enumerate() {
-            let (spec, rows) = (&*band.spec, band.spec.stored_rows());
-            let shard_rows = shard_rows(spec, binding)?;
-            let firsts = (0..rows).step_by(shard_rows.max(1) as usize);
-            shards.extend(firsts.map(|first| Shard {
-                band: number,
-                first_row: band.first_row + first,
-                ..shard(spec, first, shard_rows.min(rows - first))
-            }));
+            let mut cuts = Cuts::new(&band.spec, binding);
+            if let Some(every) = cuts.every {
+                // Products of 32 bits each.
+                let (rows, values) = (u64::from(band.spec.stored_rows()), band.spec.values());
+                let ends = (0..rows).step_by(every as usize).map(|first| rows.min(first + u64::from(every)));
+                ends.map(|end| values * end / rows).try_for_each(|end| cuts.start(end))?;
+            }
+            Self::push(&mut shards, number, band, &cuts.finish()?);
         }
         Ok(Self { shards })
+    }
+
+    /// The placement of a table, by its own rows: as [`Placement::plan`], but where rows have different numbers of values. Those
+    /// are read once, without the values themselves, and what finds them is checked.
+    ///
+    /// # Errors
+    /// [`TableError::RowTooLarge`] where not even one row fits; [`TableError::Source`] where the source fails, or values cannot be
+    /// found as the format says.
+    pub async fn read(source: &impl TableSource, binding: Bytes) -> Result<Self, TableError> {
+        let mut shards = Vec::new();
+        for (number, band) in source.spec().bands().iter().enumerate() {
+            let spans = cuts::read(source, band, binding).await?;
+            Self::push(&mut shards, number, band, &spans);
+        }
+        Ok(Self { shards })
+    }
+
+    fn push(shards: &mut Vec<Shard>, number: usize, band: &Band, spans: &[RowSpan]) {
+        shards.extend(spans.iter().map(|span| shard(number, band, span.clone())));
     }
 
     /// The shards, in the order of their rows.
@@ -107,44 +131,30 @@ impl Placement {
     }
 }
 
-/// The most rows of a shard.
-fn shard_rows(spec: &TableSpec, binding: Bytes) -> Result<u32, RowTooLarge> {
-    let rows = spec.stored_rows();
-    let fits = |rows: u32| shard_bytes(spec, rows) <= binding.0;
-    if rows == 0 || fits(rows) {
-        return Ok(rows);
-    }
-    let slack = LANE * spec.parts().len() as u64 + OVERRUN + LANE;
-    let shared: u64 = spec.parts().iter().map(|part| part.bytes_of(0)).sum();
-    let estimate = binding.0.saturating_sub(slack + shared) / spec.row_bytes();
-    let mut rows = u32::try_from(estimate).unwrap_or(u32::MAX);
-    // The slack is the most padding there can be; a few rows more may fit.
-    while fits(rows + 1) {
-        rows += 1;
-    }
-    match rows {
-        0 => Err(RowTooLarge { row: Bytes(shard_bytes(spec, 1)), binding }),
-        rows => Ok(rows),
-    }
+/// Bytes that rows take of a part.
+fn part_bytes(part: &Part, span: &RowSpan) -> u64 {
+    let bytes = part.span(span);
+    bytes.end - bytes.start
 }
 
-fn shard_bytes(spec: &TableSpec, rows: u32) -> u64 {
+pub(super) fn shard_bytes(spec: &TableSpec, span: &RowSpan) -> u64 {
     let mut end = 0;
     for part in spec.parts() {
-        end = round_up(end, LANE) + part.bytes_of(rows);
+        end = round_up(end, LANE) + part_bytes(part, span);
     }
     let first = &spec.parts()[0];
     let overrun = if first.row_bytes().is_multiple_of(LANE) { 0 } else { OVERRUN };
-    round_up(end.max(u64::from(rows) * first.row_bytes() + overrun), LANE)
+    round_up(end.max(part_bytes(first, span) + overrun), LANE)
 }
 
-fn shard(spec: &TableSpec, first_row: u32, rows: u32) -> Shard {
-    let bytes = shard_bytes(spec, rows);
+fn shard(number: usize, band: &Band, span: RowSpan) -> Shard {
+    let spec = &*band.spec;
+    let bytes = shard_bytes(spec, &span);
     let mut offsets = Vec::new();
     let mut by_category: Vec<(Category, u64)> = Vec::new();
     let mut end = 0;
     for part in spec.parts() {
-        let size = part.bytes_of(rows);
+        let size = part_bytes(part, &span);
         offsets.push(round_up(end, LANE));
         end = round_up(end, LANE) + size;
         match by_category.iter_mut().find(|(category, _)| *category == part.category()) {
@@ -154,7 +164,8 @@ fn shard(spec: &TableSpec, first_row: u32, rows: u32) -> Shard {
     }
     let used: u64 = by_category.iter().map(|(_, bytes)| bytes).sum();
     by_category.push((Category::Padding, bytes - used));
-    Shard { band: 0, first_row, rows, offsets, bytes: Bytes(bytes), by_category }
+    let (first_row, rows) = (band.first_row + span.rows.start, span.len());
+    Shard { band: number, first_row, rows, span, offsets, bytes: Bytes(bytes), by_category }
 }
 
 #[cfg(test)]
@@ -187,9 +198,17 @@ mod tests {
                     .filter(|(category, _)| *category != Category::Padding)
                     .map(|(_, bytes)| bytes)
                     .sum();
-                let shared: u64 = spec.parts().iter().map(|part| part.bytes_of(0)).sum();
-                let copies = placement.shards().len() as u64;
-                assert_eq!(stored, spec.bytes().0 - shared + shared * copies, "{text}");
+                // Every shard has a copy of what all rows share, and a start at both ends.
+                let mut all = spec.bytes().0;
+                if let Some(further) = placement.shards().len().checked_sub(1) {
+                    let repeated = |part: &Part| {
+                        if part.is_shared() { part.bytes().0 } else { 4 * u64::from(part.starts_every().is_some()) }
+                    };
+                    all += further as u64 * spec.parts().iter().map(repeated).sum::<u64>();
+                } else {
+                    all = 0;
+                }
+                assert_eq!(stored, all, "{text}");
             }
         }
     }

@@ -93,7 +93,8 @@ pub(crate) struct Misfit {
 
 /// One way to store a row.
 ///
-/// `parts` are always slices of the tensors that [`Codec::parts`] lists, in that order, little endian, row 0 first.
+/// `parts` are always slices of the tensors that [`Codec::parts`] lists, in that order, little endian, row 0 first. Numbers that
+/// tell where rows begin count from the table's first value; the first of a slice is where the values' slice begins.
 /// Values are finite: the encoder has checked. Slices have the lengths that follow from the parts: callers have checked.
 pub(crate) trait Codec: fmt::Debug + Send + Sync {
     /// Writes the scheme as it parses.
@@ -157,7 +158,17 @@ pub(crate) trait Codec: fmt::Debug + Send + Sync {
     /// The tensors of a table of that shape, or band: at most four, the codes first.
     fn parts(&self, shape: Shape) -> Vec<Part>;
 
-    /// Encodes whole rows of `dim` columns; slices of shared parts are left alone.
+    /// How many values are stored of each row, for schemes whose rows have different numbers of them. `lengths: [rows]`.
+    fn lengths(&self, _dim: usize, _values: &[f32], _lengths: &mut [u32]) {}
+
+    /// What is wrong with parts that were made elsewhere, of so many rows: the index of a row among them and the reason. Of
+    /// schemes whose rows have different numbers of values, only parts that find those are looked at; others may be empty.
+    fn malformed(&self, _rows: u32, _dim: usize, _parts: &[&[u8]]) -> Option<(u32, String)> {
+        None
+    }
+
+    /// Encodes whole rows of `dim` columns. Slices of shared parts are left alone, as are those that tell where rows begin:
+    /// others are as long as [`Codec::lengths`] asks for.
     fn encode_rows(&self, dim: usize, values: &[f32], parts: &mut [&mut [u8]]) -> Result<(), Misfit>;
 
     /// Decodes the listed rows ([`NO_ROW`] gives zeros) to `out: [rows.len(), dim]`.

@@ -49,6 +49,10 @@ pub(super) fn rows_option(options: &mut Options<'_>, least: u32, most: u64) -> R
 /// The scheme of an index before a codec.
 pub(super) fn build(options: &mut Options<'_>, index: impl Index, codec: Arc<dyn Codec>) -> Made {
     let equal = options.choice("weights", &["zipf", "equal"])? == 1;
+    let parts = Shape::new(1, 1).map(|shape| codec.parts(shape)).unwrap_or_default();
+    if parts.iter().any(Part::counts_values) {
+        return Err(options.error("/", "is followed by what is no way to store rows that ids share: those are full"));
+    }
     Ok(Arc::new(Hashed { index, equal, codec, fitted: None }))
 }
 

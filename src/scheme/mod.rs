@@ -2,7 +2,7 @@
 //!
 //! A scheme is written as one string, `[index "/"] [factor "/"] codec`, that parses and prints back the same:
 //! `f32`, `int8:affine,group=32`, `hash:rows=1000/lowrank:k=32/f16`. Each is one file here, one WGSL file of the same name under
-//! `shaders/` (`codec/`, `factor/` or `index/`), and one line in the registry; `int2`, `int3` and `int4` are one family, `packed_int`.
+//! `shaders/` (`codec/`, `factor/` or `index/`), and one line in the registry; `int2`, `int3` and `int4` are one family, `packed_int`, `csr` and `coo` another, `sparse`.
 
 mod bands;
 mod buckets;
@@ -22,6 +22,7 @@ mod pool;
 mod qr;
 mod registry;
 pub(crate) mod simd;
+mod sparse;
 
 use std::{fmt, ops::Range, str::FromStr, sync::Arc};
 
@@ -31,7 +32,7 @@ pub(crate) use codec::{Codec, Misfit, NO_ROW, Rows, Shader, Stored};
 pub(crate) use join::Join;
 pub use packed_int::swap_nibbles;
 pub(crate) use part::MOST_PARTS;
-pub use part::{Category, Dtype, Part};
+pub use part::{Category, Dtype, Part, RowSpan};
 pub(crate) use pool::{BaggedRows, Pool};
 use registry::Build;
 pub use registry::SchemeInfo;
@@ -231,7 +232,23 @@ impl TableSpec {
         Bytes(self.parts.iter().map(|part| part.bytes().0).sum())
     }
 
-    /// Bytes of one row over all parts that have rows; of the largest where bands of rows are stored each in its own way.
+    /// What is wrong with all parts of a table that were made elsewhere, where something of them could lead a decoder astray.
+    pub(crate) fn malformed(&self, parts: &[&[u8]]) -> Option<String> {
+        let starts = self.parts.iter().position(|part| part.starts_every().is_some())?;
+        if parts[starts].iter().take(4).any(|byte| *byte != 0) {
+            return Some(format!("part `{}` does not begin with 0", self.parts[starts].name()));
+        }
+        let (row, reason) = self.scheme.codec.malformed(self.stored_rows(), self.shape.dim() as usize, parts)?;
+        Some(format!("row {row}: {reason}"))
+    }
+
+    /// Stored values, where rows have different numbers of them; else 0.
+    #[must_use]
+    pub fn values(&self) -> u64 {
+        self.parts.iter().find(|part| part.counts_values()).map_or(0, |part| part.shape()[0])
+    }
+
+    /// Bytes of one row over all parts of which rows have the same number of bytes; of the largest where bands of rows are stored each in its own way.
     #[must_use]
     pub fn row_bytes(&self) -> u64 {
         let own = || self.parts.iter().map(Part::row_bytes).sum();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Codec, bands, f16, f32, hash, int8, lowrank, multihash, options::Options, packed_int, qr};
+use super::{Codec, bands, f16, f32, hash, int8, lowrank, multihash, options::Options, packed_int, qr, sparse};
 use crate::error::SchemeError;
 
 /// A scheme as the registry knows it.
@@ -46,6 +46,8 @@ pub(super) static SCHEMES: &[SchemeInfo] = &[
     packed_int::INT3,
     packed_int::INT2,
     lowrank::INFO,
+    sparse::CSR,
+    sparse::COO,
     hash::INFO,
     multihash::INFO,
     qr::INFO,

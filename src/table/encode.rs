@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use pulp::{Arch, Simd, WithSimd};
-use rayon::prelude::*;
-
-use super::report::Tally;
+use super::{
+    encode_block::{Block, START, refuse_not_finite},
+    report::Tally,
+};
 use crate::{
     error::EncodeError,
-    scheme::{Band, Codec, Rows, Scheme, TableSpec, simd::fold},
+    scheme::{Band, Rows, Scheme, TableSpec},
     source::{PartSink, RowSource},
     table::{EncodeReport, EncodedTable},
     units::Shape,
@@ -25,8 +25,6 @@ pub struct Progress {
 
 /// f32 values that are read at a time: 4 MiB of them.
 const BLOCK_VALUES: usize = 1 << 20;
-/// f32 values that one task encodes: 64 KiB of them, which stay in a core's cache with what they become.
-const TASK_VALUES: usize = 1 << 14;
 
 /// Encodes tables by one scheme.
 ///
@@ -128,48 +126,44 @@ impl<'a> Encoder<'a> {
         self = self.fit(source)?;
         let spec = self.scheme.spec(source.shape())?;
         let tally = match spec.scheme().codec().stored() {
-            None => self.encode(&spec, source, sink, |_, _, _, _| ())?,
+            None => self.encode(&spec, source, sink, |_, _, _| ())?,
             Some(stored) => self.encode_stored(&spec, stored, source, sink)?,
         };
         Ok(tally.report(spec))
     }
 
     /// Encodes all of `source`, whose rows are those that `spec` stores, and measures the error. `each` gets the first row of
-    /// a block, the number of its rows, and what they became: parts that all rows share, and the others.
+    /// a block, the number of its rows, and what they became.
     pub(super) fn encode(
         &mut self,
         spec: &TableSpec,
         source: &mut dyn RowSource,
         sink: &mut dyn PartSink,
-        mut each: impl FnMut(u32, u32, &[Vec<u8>], &[Vec<u8>]),
+        mut each: impl FnMut(u32, u32, &[&[u8]]),
     ) -> Result<Tally, EncodeError> {
         let shape = source.shape();
         let dim = shape.dim() as usize;
-        let block_rows = (BLOCK_VALUES / dim).max(1).min(shape.rows().max(1) as usize);
-        let mut values = vec![0f32; block_rows * dim];
         let mut tally = Tally::default();
+        let mut values = Vec::new();
         for band in spec.bands() {
-            let shared = write_shared(&band, sink)?;
-            let mut parts: Vec<Vec<u8>> = row_widths(&band.spec).map(|width| vec![0; block_rows * width]).collect();
+            let mut block = Block::new(&band.spec);
+            let mut written = Written::new(&band, sink);
+            written.shared(&block)?;
             let band_rows = band.spec.stored_rows();
+            let block_rows = block.whole_starts(BLOCK_VALUES / dim).min(band_rows.max(1) as usize);
             for done in (0..band_rows).step_by(block_rows) {
                 let rows = (band_rows - done).min(u32::try_from(block_rows).unwrap_or(u32::MAX));
-                let values = &mut values[..rows as usize * dim];
+                values.resize(rows as usize * dim, 0f32);
                 let first = band.first_row + done;
-                source.read_rows(first, values)?;
-                tally = tally.merge(encode_block(&band.spec, &shared, first, values, &mut parts)?);
-                for (number, (part, width)) in parts.iter().zip(row_widths(&band.spec)).enumerate() {
-                    // Of a part that all rows share, rows have nothing.
-                    if width > 0 {
-                        let bytes = &part[..rows as usize * width];
-                        sink.write_part(band.parts.start + number, u64::from(done) * width as u64, bytes)?;
-                    }
-                }
-                each(first, rows, &shared, &parts);
+                source.read_rows(first, &mut values)?;
+                tally = tally.merge(block.encode(first, &values)?);
+                written.block(&block)?;
+                each(first, rows, &block.parts());
                 if let Some(progress) = &mut self.progress {
                     progress(Progress { done: first + rows, rows: shape.rows() });
                 }
             }
+            written.finish(&block)?;
         }
         Ok(tally)
     }
@@ -184,101 +178,69 @@ impl<'a> Encoder<'a> {
     }
 }
 
-/// Writes the parts that all rows of a band share, and gives their bytes; no bytes for the other parts.
-fn write_shared(band: &Band, sink: &mut dyn PartSink) -> Result<Vec<Vec<u8>>, EncodeError> {
-    let mut shared = Vec::new();
-    for (number, part) in band.spec.parts().iter().enumerate() {
-        let mut bytes = Vec::new();
-        if part.is_shared() {
-            bytes = band.spec.scheme().codec().shared_part(number);
-            sink.write_part(band.parts.start + number, 0, &bytes)?;
-        }
-        shared.push(bytes);
+/// How much of a band's parts has been written.
+struct Written<'a> {
+    band: &'a Band,
+    sink: &'a mut dyn PartSink,
+    bytes: Vec<u64>,
+}
+
+impl<'a> Written<'a> {
+    fn new(band: &'a Band, sink: &'a mut dyn PartSink) -> Self {
+        Self { band, sink, bytes: vec![0; band.spec.parts().len()] }
     }
-    Ok(shared)
-}
 
-/// Bytes of a row in each part.
-fn row_widths(spec: &TableSpec) -> impl Iterator<Item = usize> {
-    #[expect(clippy::cast_possible_truncation, reason = "a row has at most 2^20 columns of a few bytes")]
-    spec.parts().iter().map(|part| part.row_bytes() as usize)
-}
-
-/// Encodes rows from `first` on into the beginning of `parts`, and measures the error.
-fn encode_block(
-    spec: &TableSpec,
-    shared: &[Vec<u8>],
-    first: u32,
-    values: &[f32],
-    parts: &mut [Vec<u8>],
-) -> Result<Tally, EncodeError> {
-    let dim = spec.shape().dim() as usize;
-    let task_rows = (TASK_VALUES / dim).max(1);
-    let mut tasks: Vec<Task<'_>> = values
-        .chunks(task_rows * dim)
-        .zip((first..).step_by(task_rows))
-        .map(|(values, first)| Task { first, values, parts: Vec::new() })
-        .collect();
-    for (part, width) in parts.iter_mut().zip(row_widths(spec)) {
-        // Nothing of a part that all rows share.
-        let mut rest = part.as_mut_slice();
-        for task in &mut tasks {
-            let (bytes, behind) = rest.split_at_mut(task.values.len() / dim * width);
-            task.parts.push(bytes);
-            rest = behind;
+    fn write(&mut self, number: usize, bytes: &[u8]) -> Result<(), EncodeError> {
+        let written = &mut self.bytes[number];
+        let needed = self.band.spec.parts()[number].bytes().0;
+        if needed - *written < bytes.len() as u64 {
+            return Err(self.other_rows());
         }
+        self.sink.write_part(self.band.parts.start + number, *written, bytes)?;
+        *written += bytes.len() as u64;
+        Ok(())
     }
-    // Collected before they are merged: the first error in row order is the one that is told.
-    let tallies: Vec<_> =
-        tasks.into_par_iter().map_init(Vec::new, |stored, task| task.run(spec, shared, stored)).collect();
-    tallies.into_iter().try_fold(Tally::default(), |sum, tally| Ok(sum.merge(tally?)))
-}
 
-/// Rows that one thread encodes at a time.
-struct Task<'a> {
-    first: u32,
-    values: &'a [f32],
-    parts: Vec<&'a mut [u8]>,
-}
+    /// The parts that all rows share.
+    fn shared(&mut self, block: &Block<'_>) -> Result<(), EncodeError> {
+        let parts = self.band.spec.parts().iter().enumerate().filter(|(_, part)| part.is_shared());
+        parts.map(|(number, _)| number).try_for_each(|number| self.write(number, block.parts()[number]))
+    }
 
-impl Task<'_> {
-    /// Encodes and measures; `stored` is scratch.
-    fn run(mut self, spec: &TableSpec, shared: &[Vec<u8>], stored: &mut Vec<f32>) -> Result<Tally, EncodeError> {
-        let dim = spec.shape().dim() as usize;
-        refuse_not_finite(self.first, dim, self.values)?;
-        let codec: &dyn Codec = &**spec.scheme().codec();
-        codec.encode_rows(dim, self.values, &mut self.parts).map_err(|misfit| {
-            let (row, column) = place(self.first, misfit.index, dim);
-            EncodeError::Precision {
-                row,
-                column,
-                value: self.values[misfit.index],
-                scheme: spec.scheme().to_string(),
-                reason: misfit.reason,
+    fn block(&mut self, block: &Block<'_>) -> Result<(), EncodeError> {
+        for (number, (part, bytes)) in self.band.spec.parts().iter().zip(block.parts()).enumerate() {
+            if part.starts_every().is_some() {
+                // Its last item is the first of the next block.
+                self.write(number, &bytes[..bytes.len() - START])?;
+            } else if !part.is_shared() {
+                self.write(number, bytes)?;
             }
-        })?;
-        Ok(self.measure(codec, dim, shared, stored))
+        }
+        Ok(())
     }
 
-    /// Decodes what was encoded and compares.
-    fn measure(&self, codec: &dyn Codec, dim: usize, shared: &[Vec<u8>], stored: &mut Vec<f32>) -> Tally {
-        // Of a part that all rows share, the task has nothing.
-        let parts: Vec<&[u8]> = self
-            .parts
-            .iter()
-            .zip(shared)
-            .map(|(part, shared)| if shared.is_empty() { &**part } else { shared })
-            .collect();
-        let rows: Vec<u32> = (0..).take(self.values.len() / dim).collect();
-        stored.resize(self.values.len(), 0.0);
-        codec.decode_rows(dim, &parts, &rows, stored);
-        Tally::of(self.first, dim, self.values, stored)
+    /// What comes behind the last row.
+    fn finish(&mut self, block: &Block<'_>) -> Result<(), EncodeError> {
+        for number in 0..self.bytes.len() {
+            let part = &self.band.spec.parts()[number];
+            if part.starts_every().is_some() {
+                let bytes = block.parts()[number];
+                self.write(number, &bytes[bytes.len() - START..])?;
+            }
+            if self.bytes[number] != part.bytes().0 {
+                return Err(self.other_rows());
+            }
+        }
+        Ok(())
     }
-}
 
-/// Row and column of the value at `index` of rows from `first` on.
-fn place(first: u32, index: usize, dim: usize) -> (u64, u32) {
-    (u64::from(first) + (index / dim) as u64, u32::try_from(index % dim).unwrap_or(u32::MAX))
+    fn other_rows(&self) -> EncodeError {
+        EncodeError::Unfit {
+            scheme: self.band.spec.scheme().to_string(),
+            dim: self.band.spec.shape().dim(),
+            reason: "the rows have other values to store than when it was fitted to them".to_owned(),
+        }
+    }
 }
 
 /// A source as schemes see it that learn of its rows.
@@ -326,29 +288,4 @@ fn check_frequencies(frequencies: &[f32], rows: u32) -> Result<(), EncodeError> 
         return Err(EncodeError::NoTraffic { rows });
     }
     Ok(())
-}
-
-/// Refuses rows, from `first` on, that hold a NaN or an infinity.
-fn refuse_not_finite(first: u32, dim: usize, values: &[f32]) -> Result<(), EncodeError> {
-    if all_finite(values) {
-        return Ok(());
-    }
-    let index = values.iter().position(|value| !value.is_finite()).unwrap_or(0);
-    let (row, column) = place(first, index, dim);
-    Err(EncodeError::NotFinite { row, column, value: values[index] })
-}
-
-/// Whether no value is NaN or infinite.
-fn all_finite(values: &[f32]) -> bool {
-    struct Finite<'a>(&'a [f32]);
-    impl WithSimd for Finite<'_> {
-        type Output = bool;
-
-        #[inline(always)]
-        fn with_simd<S: Simd>(self, _simd: S) -> bool {
-            let largest = |bits: u32, value: f32| bits.max(value.to_bits() & 0x7fff_ffff);
-            fold(self.0, 0, largest, u32::max) < f32::INFINITY.to_bits()
-        }
-    }
-    Arch::new().dispatch(Finite(values))
 }

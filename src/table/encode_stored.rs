@@ -36,17 +36,11 @@ impl Encoder<'_> {
         decoded.resize(stored.values.len(), 0f32);
         // A table of their own, of the same parts.
         let own = Scheme::of(codec.clone()).spec(stored.shape)?;
-        let encoded =
-            self.encode(&own, &mut SliceSource::new(&stored.values, width)?, sink, |first, rows, shared, parts| {
-                let parts: Vec<&[u8]> = parts
-                    .iter()
-                    .zip(shared)
-                    .map(|(part, shared)| if shared.is_empty() { &**part } else { shared })
-                    .collect();
-                let numbers: Vec<u32> = (0..rows).collect();
-                let at = first as usize * width;
-                codec.decode_rows(width, &parts, &numbers, &mut decoded[at..at + rows as usize * width]);
-            });
+        let encoded = self.encode(&own, &mut SliceSource::new(&stored.values, width)?, sink, |first, rows, parts| {
+            let numbers: Vec<u32> = (0..rows).collect();
+            let at = first as usize * width;
+            codec.decode_rows(width, parts, &numbers, &mut decoded[at..at + rows as usize * width]);
+        });
         encoded.map_err(|error| of_the_table(error, spec, stored))?;
         let Some(buckets) = spec.buckets() else {
             // No rows.

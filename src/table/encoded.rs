@@ -47,7 +47,8 @@ impl EncodedTable {
     ///
     /// # Errors
     /// [`SourceError::Invalid`] where a part is missing or of another length, or a floating-point one holds a NaN or an
-    /// infinity, named by its index in the part.
+    /// infinity, named by its index in the part; where rows have different numbers of values, and they cannot be found as the
+    /// format says, with the row.
     ///
     /// # Examples
     /// ```
@@ -71,13 +72,13 @@ impl EncodedTable {
             let not_finite = match part.dtype() {
                 Dtype::F32 => bytes.as_chunks().0.iter().position(|bytes| !f32::from_le_bytes(*bytes).is_finite()),
                 Dtype::F16 => bytes.as_chunks().0.iter().position(|bytes| !f16::from_le_bytes(*bytes).is_finite()),
-                Dtype::I8 | Dtype::U8 => None,
+                Dtype::I8 | Dtype::U8 | Dtype::U16 | Dtype::U32 => None,
             };
             if let Some(index) = not_finite {
                 return invalid(format!("number {index} of part `{}` is not finite", part.name()));
             }
         }
-        Ok(Self { name: name.to_owned(), spec, parts })
+        Self { name: name.to_owned(), spec, parts }.well_formed()
     }
 
     /// A table of zeroed parts, for an encoder or a reader to fill.
@@ -98,13 +99,20 @@ impl EncodedTable {
     /// Reads all parts of `source` into host memory.
     ///
     /// # Errors
-    /// [`SourceError`] where a part cannot be read, or memory is short.
+    /// [`SourceError`] where a part cannot be read, or memory is short; where values cannot be found as the format says.
     pub async fn read(source: &impl TableSource) -> Result<Self, SourceError> {
         let mut table = Self::zeroed(source.name(), source.spec().clone())?;
         for (number, part) in table.parts.iter_mut().enumerate() {
             source.read_part(number, 0, part).await?;
         }
-        Ok(table)
+        table.well_formed()
+    }
+
+    fn well_formed(self) -> Result<Self, SourceError> {
+        match self.spec.malformed(&self.parts().collect::<Vec<_>>()) {
+            None => Ok(self),
+            Some(problem) => Err(SourceError::Invalid(format!("{}: {problem}", self.name))),
+        }
     }
 
     /// The bytes of each part, in the order of [`TableSpec::parts`].

@@ -4,9 +4,12 @@ mod bag;
 mod device;
 mod device_bag;
 mod encode;
+mod encode_block;
 mod encode_stored;
 mod encoded;
 mod gather;
+#[cfg(feature = "files")]
+mod loading;
 mod report;
 mod resident;
 mod rows;
@@ -16,6 +19,8 @@ mod sums_shared;
 
 pub use encode::{Encoder, Progress};
 pub use encoded::EncodedTable;
+#[cfg(feature = "files")]
+pub(crate) use loading::Loading;
 pub use report::EncodeReport;
 pub use resident::Table;
 pub use rows::{GatherStatus, OutputBuffer, RowBuffer, Rows};

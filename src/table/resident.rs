@@ -7,7 +7,7 @@ use crate::{
     gpu::{Gpu, GpuShard, UploadError},
     host::HostTable,
     memory::{Ledger, Need, Placement, Reservation},
-    scheme::TableSpec,
+    scheme::{Band, TableSpec},
     source::TableSource,
     units::Bytes,
 };
@@ -36,27 +36,19 @@ pub(super) enum Place {
 impl Table {
     /// Places `source` in host memory.
     pub(crate) async fn on_host(source: &impl TableSource, ledger: &Ledger) -> Result<Self, TableError> {
-        let spec = source.spec().clone();
-        let bytes = spec.parts().iter().map(|part| (part.category(), part.bytes().0)).collect();
-        let reserved = ledger.reserve_one(Need { label: label(source), bytes })?;
-        let table = HostTable::read(source).await?;
-        let place = Place::Host { table, _reserved: reserved };
-        Ok(Self::new(source, spec.bytes(), place))
+        let reserved = reserve_host(source.name(), source.spec(), ledger)?;
+        let mut table = HostTable::empty(source.name(), source.spec())?;
+        table.read(source).await?;
+        let bytes = source.spec().bytes();
+        Ok(Self::new(source.name(), source.spec(), bytes, Place::Host { table, _reserved: reserved }))
     }
 
     /// Places `source` on a device. Nothing is left there where it fails.
     pub(crate) async fn on_gpu(source: &impl TableSource, gpu: Arc<Gpu>) -> Result<Self, TableError> {
         gpu.alive()?;
-        let limit = gpu.limits.max_storage_buffer_binding_size.min(gpu.limits.max_buffer_size);
-        // Addresses in shaders are 32-bit numbers of bytes.
-        let limit = Bytes(limit.min((1 << 31) - 1));
-        let placement = Placement::plan(source.spec(), limit).map_err(|error| TableError::RowTooLarge {
-            table: source.name().to_owned(),
-            row: error.row,
-            binding: error.binding,
-        })?;
         let bands = source.spec().bands();
-        let shards = gpu.make_shards(&label(source), &placement, &bands).await?;
+        let placement = Placement::read(source, most_bound(&gpu)).await?;
+        let shards = gpu.make_shards(&label(source.name()), &placement, &bands).await?;
         for (shard, made) in placement.shards().iter().zip(&shards) {
             gpu.fill_shard(source, shard, &bands[shard.band], made).await?;
         }
@@ -68,12 +60,11 @@ impl Table {
             bytes = placement.bytes().0,
             "table placed"
         );
-        Ok(Self::new(source, placement.bytes(), Place::Gpu { gpu, shards }))
+        Ok(Self::new(source.name(), source.spec(), placement.bytes(), Place::Gpu { gpu, shards }))
     }
 
-    fn new(source: &impl TableSource, bytes: Bytes, place: Place) -> Self {
-        let (name, spec) = (source.name().to_owned(), source.spec().clone());
-        Self { inner: Arc::new(Inner { name, spec, place, bytes }) }
+    pub(super) fn new(name: &str, spec: &TableSpec, bytes: Bytes, place: Place) -> Self {
+        Self { inner: Arc::new(Inner { name: name.to_owned(), spec: spec.clone(), place, bytes }) }
     }
 
     /// The table's name: that of its source.
@@ -116,8 +107,38 @@ impl fmt::Debug for Table {
     }
 }
 
-fn label(source: &impl TableSource) -> String {
-    format!("table.{}", source.name())
+fn label(name: &str) -> String {
+    format!("table.{name}")
+}
+
+/// Enters a table of the host in the ledger.
+pub(super) fn reserve_host(name: &str, spec: &TableSpec, ledger: &Ledger) -> Result<Reservation, TableError> {
+    let bytes = spec.parts().iter().map(|part| (part.category(), part.bytes().0)).collect();
+    Ok(ledger.reserve_one(Need { label: label(name), bytes })?)
+}
+
+/// Bytes that a shard may have on a device.
+fn most_bound(gpu: &Gpu) -> Bytes {
+    let limit = gpu.limits.max_storage_buffer_binding_size.min(gpu.limits.max_buffer_size);
+    // Addresses in shaders are 32-bit numbers of bytes.
+    Bytes(limit.min((1 << 31) - 1))
+}
+
+/// Makes the buffers of all shards of a table whose rows all take the same bytes, or none.
+pub(super) async fn make_shards(
+    name: &str,
+    spec: &TableSpec,
+    bands: &[Band],
+    gpu: &Gpu,
+) -> Result<(Placement, Vec<GpuShard>), TableError> {
+    gpu.alive()?;
+    let placement = Placement::plan(spec, most_bound(gpu)).map_err(|error| TableError::RowTooLarge {
+        table: name.to_owned(),
+        row: error.row,
+        binding: error.binding,
+    })?;
+    let shards = gpu.make_shards(&label(name), &placement, bands).await?;
+    Ok((placement, shards))
 }
 
 impl From<UploadError> for TableError {

@@ -104,6 +104,11 @@ fn a09_constant_rows_are_exact() {
         for constant in [2.5, -2.5, 1.0, 0.0, 0.123, 1e-3, -6e4] {
             let row = [constant; 100];
             let table = encode(&scheme, &row, 100).unwrap();
+            let sparse = table.spec().parts().iter().any(crate::Part::counts_values);
+            if sparse && table.spec().values() == 0 {
+                // Values of one magnitude are kept together, or not at all.
+                continue;
+            }
             // A half is within 2^-11 of a number, and a scale of 2.5 over a power of two is one. Where all rows share a
             // basis, a row is as near as its sums are.
             let reference: Vec<f64> = (0..100).map(|column| table.reference(0, column)).collect();
@@ -163,7 +168,9 @@ fn the_report_is_what_the_reference_says() {
             let stored: Vec<f64> = (0..dim).map(|column| table.reference(row as u32, column as u32)).collect();
             let dot = |f: &dyn Fn(usize) -> f64| (0..dim).map(f).sum::<f64>();
             let norms = dot(&|at| stored[at] * stored[at]) * dot(&|at| f64::from(values[at]).powi(2));
-            least = least.min(dot(&|at| stored[at] * f64::from(values[at])) / norms.sqrt());
+            // A row of which nothing is stored has no direction.
+            let cosine = if norms == 0.0 { 0.0 } else { dot(&|at| stored[at] * f64::from(values[at])) / norms.sqrt() };
+            least = least.min(cosine);
         }
         // The report compares the f32 that is decoded, half a unit in the last place from the reference.
         let rounding = 200.0 * 2f64.powi(-23);
@@ -189,7 +196,7 @@ impl RowSource for Stream {
     fn read_rows(&mut self, first: u32, out: &mut [f32]) -> Result<(), SourceError> {
         self.most_read = self.most_read.max(out.len());
         for (index, value) in out.iter_mut().enumerate() {
-            *value = ((first as usize + index) % 1_000) as f32;
+            *value = ((first as usize * self.shape.dim() as usize + index) % 1_000) as f32;
         }
         Ok(())
     }
@@ -229,9 +236,11 @@ fn a16_tables_are_encoded_by_blocks() {
             let mut sink = Count { shared, ..Count::default() };
             let report = Encoder::new(&scheme).run(&mut source, &mut sink).unwrap();
             assert_eq!(sink.bytes.iter().sum::<u64>(), report.spec.bytes().0, "{scheme}");
-            assert!(source.most_read <= 1 << 20, "{scheme}: {} values at a time", source.most_read);
+            // A block has whole starts, of up to 16 rows.
+            let every = spec.parts().iter().find_map(crate::Part::starts_every).unwrap_or(1) as usize;
+            assert!(source.most_read <= every << 20, "{scheme}: {} values at a time", source.most_read);
             // No part of a block takes more than the 4 MiB of its values, an affine step of one column apart.
-            assert!(sink.most <= 8 << 20, "{scheme}: {} bytes at a time", sink.most);
+            assert!(sink.most <= every * (8 << 20), "{scheme}: {} bytes at a time", sink.most);
         }
     }
 }

@@ -51,7 +51,9 @@ fn a_table_of_ones_own_with_pairs_and_analogies() {
     let examples: Vec<&str> = gatherum::Scheme::all().iter().flat_map(|info| info.examples).copied().collect();
     let schemes: Vec<_> =
         shown["schemes"].as_array().unwrap().iter().map(|one| one["scheme"].as_str().unwrap()).collect();
-    assert_eq!(schemes, examples);
+    // A fitted scheme may say more than the one asked for.
+    let name = |scheme: &&str| scheme.split([':', '/']).next().map(str::to_owned);
+    assert!(schemes.iter().map(name).eq(examples.iter().map(name)), "{schemes:?}");
     assert_eq!(shown["pairs"], json!([{ "name": "pairs", "pairs": 4, "used": 3 }]));
     assert_eq!(shown["analogies"], json!({ "questions": 3, "used": 2, "rows": 44 }));
     let exact = &shown["schemes"][0];
@@ -59,7 +61,7 @@ fn a_table_of_ones_own_with_pairs_and_analogies() {
     assert!(exact["pairs"]["pairs"].is_number());
     let drawn = fs::read_to_string(sandbox.path("p.svg")).unwrap();
     assert!(drawn.starts_with("<svg") && drawn.trim_end().ends_with("</svg>"), "{drawn}");
-    assert!(examples.iter().all(|example| drawn.contains(example)), "each scheme is in the legend");
+    assert!(schemes.iter().all(|scheme| drawn.contains(scheme)), "each scheme is in the legend");
 
     let csv = sandbox.ok(&[&args[..], &["--csv", "--scheme", "int8:affine,group=16"]].concat());
     let lines: Vec<&str> = csv.lines().collect();

@@ -6,7 +6,7 @@ use crate::{
     backend::{Backend, Tuning},
     bagged::{Call, same},
     case::{Case, Stamp},
-    fixture::{Fixture, Repeated, hash, values},
+    fixture::{Fixture, Repeated, hash, row_bytes, values},
     lookup::Batch,
 };
 
@@ -156,9 +156,9 @@ const MIB: u64 = 1 << 20;
 fn a10_shards(backend: &Backend) {
     let engine = backend.narrow(16 * MIB, 64 * MIB);
     let base = Fixture::new(&"int8".parse().expect("a scheme"), 127, 64);
-    let row = base.encoded.spec().row_bytes();
+    let row = row_bytes(&base.encoded);
     let source = Repeated::new("many", &base.encoded, (6 * 16 * MIB / row + 1000) | 1);
-    let placement = Placement::plan(source.spec(), Bytes(16 * MIB)).expect("a placement");
+    let placement = pollster::block_on(Placement::read(&source, Bytes(16 * MIB))).expect("a placement");
     let table = engine.load_blocking(&source).expect("it is split");
     assert_eq!(table.shards(), 7, "two passes");
     let rows = source.spec().shape().rows();

@@ -154,6 +154,44 @@ pub(crate) struct Repeated<'a> {
     /// Rows and parts of the bands, and of those of the small table.
     bands: Vec<(Range<u32>, Range<usize>)>,
     base_bands: Vec<(Range<u32>, Range<usize>)>,
+    sparse: Option<Sparse>,
+}
+
+/// Rows of different numbers of values.
+struct Sparse {
+    /// Rows to an item of the part that tells where rows begin.
+    every: u32,
+    /// Which of the small table's values are those of each of its rows.
+    base: Vec<Range<usize>>,
+    /// Where rows of the large table begin, and the last ends.
+    starts: Vec<u32>,
+}
+
+impl Sparse {
+    /// Where the values of the small table's rows are, by the definition of the formats.
+    fn of(base: &EncodedTable) -> Option<Self> {
+        let parts: Vec<&[u8]> = base.parts().collect();
+        let number = base.spec().parts().iter().position(|part| part.starts_every().is_some())?;
+        let every = base.spec().parts()[number].starts_every().expect("it is that part");
+        let starts: Vec<u32> = parts[number].as_chunks().0.iter().map(|start| u32::from_le_bytes(*start)).collect();
+        let range = |row: u32| {
+            let block = (row / every) as usize;
+            let block = starts[block] as usize..starts[block + 1] as usize;
+            let of_row = |at: &usize| every == 1 || u32::from(parts[number - 1][*at]) == row % every;
+            let begin =
+                block.start + block.clone().take_while(|at| u32::from(parts[number - 1][*at]) < row % every).count();
+            let begin = if every == 1 { block.start } else { begin };
+            begin..begin + (begin..block.end).take_while(of_row).count()
+        };
+        Some(Self { every, base: (0..base.spec().shape().rows()).map(range).collect(), starts: vec![0] })
+    }
+}
+
+/// Bytes that rows of a table take, those that all share left out: in the mean, where rows have different numbers of values.
+pub(crate) fn row_bytes(table: &EncodedTable) -> u64 {
+    let parts = table.spec().parts().iter().filter(|part| part.counts_values() || part.starts_every().is_some());
+    let sparse = parts.map(|part| part.bytes().0).sum::<u64>();
+    table.spec().row_bytes() + sparse.div_ceil(u64::from(table.spec().shape().rows()))
 }
 
 impl<'a> Repeated<'a> {
@@ -170,9 +208,25 @@ impl<'a> Repeated<'a> {
 
     /// A table of the scheme as it is.
     pub(crate) fn as_is(scheme: &Scheme, name: &str, base: &'a EncodedTable, shape: Shape) -> Self {
-        let spec = scheme.spec(shape).expect("the base has such rows");
-        let [bands, base_bands] = [&spec, base.spec()].map(gatherum::testing::bands);
-        Self { name: name.to_owned(), base, spec, bands, base_bands }
+        let spec = |scheme: &Scheme| scheme.spec(shape).expect("the base has such rows");
+        let [bands, base_bands] = [&spec(scheme), base.spec()].map(gatherum::testing::bands);
+        let sparse = Sparse::of(base);
+        let name = name.to_owned();
+        let mut repeated = Self { name, base, spec: spec(scheme), bands, base_bands, sparse };
+        if let Some(mut sparse) = repeated.sparse.take() {
+            let mut end = 0;
+            for row in 0..shape.rows() {
+                end += u32::try_from(sparse.base[repeated.base_row(row) as usize].len()).expect("a number of columns");
+                sparse.starts.push(end);
+            }
+            // The scheme of such a table says how many values there are.
+            let text = base.spec().scheme().to_string();
+            let values = format!("nonzeros={}/", base.spec().values());
+            let text = text.replace(&values, &format!("nonzeros={end}/"));
+            repeated.spec = spec(&text.parse().expect("the same scheme"));
+            repeated.sparse = Some(sparse);
+        }
+        repeated
     }
 
     /// A small table whose rows are those that a scheme stores of rows of `dim` columns.
@@ -203,6 +257,42 @@ impl<'a> Repeated<'a> {
     }
 }
 
+impl Repeated<'_> {
+    /// As `read_part`, of a table whose rows have different numbers of values.
+    fn read_sparse(&self, sparse: &Sparse, part: usize, offset: u64, out: &mut [u8]) {
+        let info = &self.spec.parts()[part];
+        let width = info.dtype().bytes();
+        assert!(
+            offset.is_multiple_of(width) && (out.len() as u64).is_multiple_of(width),
+            "whole numbers are asked for"
+        );
+        let first = usize::try_from(offset / width).expect("a 64-bit machine");
+        let width = usize::try_from(width).expect("a few bytes");
+        if let Some(every) = info.starts_every() {
+            for (at, out) in (first..).zip(out.chunks_exact_mut(width)) {
+                let row = (at * every as usize).min(sparse.starts.len() - 1);
+                out.copy_from_slice(&sparse.starts[row].to_le_bytes());
+            }
+            return;
+        }
+        let stored = self.base.parts().nth(part).expect("a part");
+        let mut row = sparse.starts.partition_point(|start| *start as usize <= first) - 1;
+        for (at, out) in (first..).zip(out.chunks_exact_mut(width)) {
+            while sparse.starts[row + 1] as usize <= at {
+                row += 1;
+            }
+            let number = u32::try_from(row).expect("a row number");
+            let base = &sparse.base[self.base_row(number) as usize];
+            let at = base.start + at - sparse.starts[row] as usize;
+            // Coordinates are those of the large table.
+            match info.name() {
+                "rows" => out[0] = u8::try_from(number % sparse.every).expect("under 16"),
+                _ => out.copy_from_slice(&stored[at * width..][..width]),
+            }
+        }
+    }
+}
+
 impl TableSource for Repeated<'_> {
     fn spec(&self) -> &TableSpec {
         &self.spec
@@ -214,6 +304,10 @@ impl TableSource for Repeated<'_> {
 
     async fn read_part(&self, part: usize, offset: u64, out: &mut [u8]) -> Result<(), SourceError> {
         let width = usize::try_from(Part::row_bytes(&self.spec.parts()[part])).expect("a row's bytes");
+        if let Some(sparse) = &self.sparse {
+            self.read_sparse(sparse, part, offset, out);
+            return Ok(());
+        }
         let stored = self.base.parts().nth(part).expect("a part");
         if self.spec.parts()[part].is_shared() {
             let start = usize::try_from(offset).expect("a 64-bit machine");

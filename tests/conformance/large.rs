@@ -1,19 +1,21 @@
 //! A08: tables larger than one binding, and than the device.
 
 use gatherum::{
-    BadIds, Bytes, EncodedTable, Engine, IdPolicy, OutputDtype, Placement, Scheme, Table, TableError, TableSource, wgpu,
+    BadIds, Bytes, EncodedTable, Engine, IdPolicy, OutputDtype, Placement, Scheme, Table, TableError, TableSource, io,
+    wgpu,
 };
 
 use crate::{
     backend::Backend,
     case::{Case, Stamp},
-    fixture::{Fixture, Repeated},
+    fixture::{Fixture, Repeated, row_bytes},
     lookup::{Answer, Batch, Lookup, Way, same},
 };
 
 pub(crate) const CASES: &[Case] = &[
     Case { name: "a08_the_265_mb_table", operation: "gather", stamp: Stamp::Backends(a08_the_265_mb_table) },
     Case { name: "a08_many_shards", operation: "gather", stamp: Stamp::DeviceSchemes(a08_many_shards) },
+    Case { name: "a08_streamed", operation: "load", stamp: Stamp::DeviceLeading(a08_streamed) },
     Case { name: "a08_too_large", operation: "load", stamp: Stamp::Backends(a08_too_large) },
     Case { name: "a08_the_longest_rows", operation: "gather", stamp: Stamp::DeviceLeading(a08_the_longest_rows) },
 ];
@@ -95,10 +97,10 @@ fn a08_many_shards(scheme: &Scheme, backend: &Backend) {
     let engine = backend.narrow(16 * MIB, 64 * MIB);
     for dim in [64, 63] {
         let base = Repeated::base(scheme, 127, dim);
-        let row = base.spec().row_bytes();
-        // A prime number over six shards, so that the last one is short.
-        let source = Repeated::of(scheme, "many", &base, (6 * 16 * MIB / row + 1000) | 1, dim as u64);
-        let placement = Placement::plan(source.spec(), Bytes(16 * MIB)).expect("a placement");
+        let row = row_bytes(&base);
+        // An odd number over six shards, so that the last one is short.
+        let source = Repeated::of(scheme, "many", &base, (6 * 16 * MIB / row + 20_000) | 1, dim as u64);
+        let placement = pollster::block_on(Placement::read(&source, Bytes(16 * MIB))).expect("a placement");
         let bands = gatherum::testing::bands(source.spec()).len();
         match bands {
             1 => assert_eq!(placement.shards().len(), 7, "two passes"),
@@ -117,6 +119,30 @@ fn a08_many_shards(scheme: &Scheme, backend: &Backend) {
         }
         bad_ids_are_counted_once(&engine, &table, &source, &rows);
     }
+}
+
+/// Shards that are filled as the bytes of a file come, in pieces that end anywhere.
+fn a08_streamed(scheme: &Scheme, backend: &Backend) {
+    let engine = backend.narrow(16 * MIB, 64 * MIB);
+    let base = Repeated::base(scheme, 127, 63);
+    let source = Repeated::of(scheme, "streamed", &base, (2 * 16 * MIB / row_bytes(&base) * 51 / 50 + 1000) | 1, 63);
+    let placement = pollster::block_on(Placement::read(&source, Bytes(16 * MIB))).expect("a placement");
+    assert!(placement.shards().len() >= 3);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("streamed.safetensors");
+    let whole = pollster::block_on(EncodedTable::read(&source)).expect("it fits host memory");
+    io::save_table(&whole, None, &path).expect("a file");
+    let mut stream = io::TableStream::new(&engine, "streamed");
+    for piece in std::fs::read(&path).expect("its bytes").chunks(999_983) {
+        pollster::block_on(stream.push(piece)).expect("room");
+    }
+    let (table, _) = stream.finish().expect("a table");
+    assert_eq!((table.shards(), table.bytes()), (placement.shards().len(), placement.bytes()));
+    assert_eq!(engine.memory().live_at("table.streamed"), placement.bytes());
+    let rows = Rows::new(&base);
+    let count = source.spec().shape().rows();
+    let ids: Vec<u32> = edges(&placement).into_iter().chain((0..2000).map(|at| at * 7919 % count)).collect();
+    check(&engine, &table, &source, &rows, ids, Lookup { way: Way::Host, dtype: OutputDtype::F32 });
 }
 
 /// Each pass sees every id; one of them answers for the bad ones.
@@ -185,8 +211,10 @@ impl TableSource for Unread<'_> {
 fn a08_the_longest_rows(scheme: &Scheme, backend: &Backend) {
     let engine = backend.narrow(64 * MIB, 64 * MIB);
     let base = Repeated::base(scheme, 5, gatherum::MAX_DIM as usize);
-    let shared: u64 = base.spec().parts().iter().map(|part| part.bytes_of(0)).sum();
-    let count = (64 * MIB - shared) / base.spec().row_bytes() + 1;
+    let shared: u64 = base.spec().parts().iter().filter(|part| part.is_shared()).map(|part| part.bytes().0).sum();
+    // Rows of different numbers of values may be shorter than in the mean.
+    let uneven = 1 + 2 * u64::from(base.spec().values() > 0);
+    let count = uneven * (64 * MIB - shared) / row_bytes(&base) + 1;
     let source = Repeated::of(scheme, "long rows", &base, count, gatherum::MAX_DIM.into());
     let table = engine.load_blocking(&source).expect("a row fits the least binding");
     assert!(table.shards() >= 2, "{table:?}");

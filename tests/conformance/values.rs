@@ -150,7 +150,7 @@ fn a12_through_a_file(scheme: &Scheme, backend: &Backend) {
     assert!((bytes..bytes + 2000).contains(&stored), "{stored} bytes in the file, {bytes} in its parts");
     let file = io::TableFile::open(&path).expect("a table file");
     assert_eq!(file.spec(), fixture.encoded.spec());
-    assert_eq!(file.spec().scheme().to_string().parse::<Scheme>().as_ref(), Ok(scheme));
+    assert_eq!(file.spec().scheme().to_string().parse::<Scheme>().as_ref(), Ok(fixture.encoded.spec().scheme()));
     let read = pollster::block_on(EncodedTable::read(&file)).expect("its parts");
     assert!(read.parts().eq(fixture.encoded.parts()), "the parts came back as other bytes");
     let engine = backend.fresh();

@@ -5,7 +5,9 @@ mod damaged;
 mod foreign;
 mod formats;
 mod gguf;
+mod npz;
 mod own;
+mod stream;
 mod vectors;
 
 use std::{

@@ -19,8 +19,8 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A safetensors file (or the .index.json of several), GGUF, .npy, or word vectors of GloVe, word2vec or fastText,
-    /// which may be gzip
+    /// A safetensors file (or the .index.json of several), GGUF, .npy, SciPy's .npz of a sparse matrix, or word vectors of
+    /// GloVe, word2vec or fastText, which may be gzip
     input: PathBuf,
 
     #[command(flatten)]

@@ -112,7 +112,7 @@ impl From<FileError> for Failure {
             FileError::Io { error, .. } if error.kind() == ErrorKind::NotFound => "check the path",
             FileError::Io { .. } => "check that it is a file which can be read",
             FileError::Unrecognised { .. } => {
-                "give a .safetensors, .gguf or .npy file, or word vectors of GloVe, word2vec or fastText"
+                "give a .safetensors, .gguf or .npy file, a sparse .npz, or word vectors of GloVe, word2vec or fastText"
             }
             FileError::NotTable { .. } => "compress it first: gatherum compress FILE --scheme int8 -o TABLE",
             FileError::IsTable { .. } => {

@@ -1,0 +1,93 @@
+//! The engine.
+
+use gatherum::{BackendChoice, Bytes, Engine, wgpu};
+use js_sys::Array;
+use wasm_bindgen::prelude::*;
+
+use crate::{
+    error::{ToJs, bad_argument},
+    object::{bytes, number, object},
+    stream::RawStream,
+};
+
+/// Where tables live.
+#[wasm_bindgen]
+#[derive(Debug)]
+pub struct RawEngine {
+    engine: Engine,
+}
+
+#[wasm_bindgen]
+impl RawEngine {
+    /// An engine on `auto`, `webgpu` or `host`, whose bytes stay under a budget.
+    pub async fn create(backend: String, low_power: bool, budget: Option<f64>) -> Result<RawEngine, JsValue> {
+        let choice = match &*backend {
+            "auto" => BackendChoice::Auto,
+            "host" => BackendChoice::Host,
+            // A browser's adapter says nothing of itself but this.
+            "webgpu" => BackendChoice::Adapter("webgpu".to_owned()),
+            other => return Err(bad_argument(&format!("backend is `{other}`; it may be auto, webgpu or host"))),
+        };
+        let power = if low_power { wgpu::PowerPreference::LowPower } else { wgpu::PowerPreference::HighPerformance };
+        let mut builder = Engine::builder().backend(choice).power_preference(power);
+        if let Some(budget) = budget {
+            builder = builder.memory_budget(Bytes(bytes(budget)));
+        }
+        let engine = builder.build().await.map_err(|error| error.to_js())?;
+        Ok(Self { engine })
+    }
+
+    /// Name, kind (`other`, `software` or `host`) and interface of what it runs on.
+    pub fn backend(&self) -> JsValue {
+        let backend = self.engine.backend();
+        object([
+            ("name", (&*backend.name).into()),
+            ("kind", backend.kind.into()),
+            ("interface", (&*backend.interface).into()),
+        ])
+    }
+
+    /// The `GPUDevice`; undefined on the host.
+    pub fn device(&self) -> JsValue {
+        let device = self.engine.device().and_then(wgpu::Device::as_webgpu);
+        device.map_or(JsValue::UNDEFINED, |device| device.clone().into())
+    }
+
+    /// The ledger.
+    pub fn memory(&self) -> JsValue {
+        let report = self.engine.memory();
+        let rows: Array = report
+            .rows
+            .iter()
+            .map(|row| {
+                object([
+                    ("label", (&*row.label).into()),
+                    ("category", row.category.to_string().into()),
+                    ("live", number(row.live.0)),
+                    ("peak", number(row.peak.0)),
+                ])
+            })
+            .collect();
+        object([
+            ("live", number(report.live.0)),
+            ("peak", number(report.peak.0)),
+            ("budget", report.budget.map_or(JsValue::UNDEFINED, |budget| number(budget.0))),
+            ("rows", rows.into()),
+        ])
+    }
+
+    /// Whether the device is known to be lost.
+    pub fn lost(&self) -> bool {
+        self.engine.is_lost()
+    }
+
+    /// Gives back what is kept for the next call.
+    pub fn trim(&self) {
+        self.engine.trim();
+    }
+
+    /// Begins a table file.
+    pub fn stream(&self, name: &str) -> RawStream {
+        RawStream::new(&self.engine, name)
+    }
+}

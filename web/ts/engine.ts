@@ -1,0 +1,143 @@
+import { RawEngine } from './wasm/gatherum.js';
+import { ArgumentError, FileError } from './errors.js';
+import { nameOf, pieces } from './input.js';
+import { call, callAsync, load as loadModule, type ModuleSource } from './module.js';
+import { Table } from './table.js';
+import type { LoadOptions, MemoryReport, TableInput, WebGPUDevice } from './types.js';
+
+/** Options of an engine. */
+export interface EngineOptions {
+    /**
+     * What it runs on: the browser's GPU, or the host, which is WebAssembly on this thread. By default (`auto`) the host where
+     * there is no GPU, or one that software imitates.
+     */
+    backend?: 'auto' | 'webgpu' | 'host';
+    /** Which of several GPUs to take, as a hint to the browser; by default `high-performance`. */
+    powerPreference?: 'high-performance' | 'low-power';
+    /** The most bytes that all buffers and host tables of the engine may take together. */
+    memoryBudget?: number;
+    /** Where the WebAssembly module is; by default the file that lies beside this one. Only the first engine of a page is asked. */
+    module?: ModuleSource;
+}
+
+/** What an engine runs on. */
+export interface Adapter {
+    /** As the browser describes it, which may be nothing; `host` on the host. */
+    readonly name: string;
+    /** `host`, `software` for a GPU that software imitates, or `gpu`. */
+    readonly kind: 'gpu' | 'software' | 'host';
+}
+
+/**
+ * Where tables live and lookups run: a device of the browser's, or WebAssembly.
+ *
+ * ```js
+ * const engine = await Engine.create();
+ * const table = await engine.load('words.safetensors');
+ * const { ids } = await table.topK(await table.vector('king'), 10);
+ * ```
+ */
+export class Engine {
+    #raw: RawEngine | undefined;
+    /** Those that nobody has freed; weakly, so that they may be collected. */
+    readonly #tables = new Set<WeakRef<Table>>();
+    /** What it runs on: `webgpu` or `host`. */
+    readonly backend: 'webgpu' | 'host';
+    /** The adapter behind it. */
+    readonly adapter: Adapter;
+    /** The device, for other work on the rows that it holds; undefined on the host. */
+    readonly device: WebGPUDevice | undefined;
+
+    private constructor(raw: RawEngine) {
+        this.#raw = raw;
+        const { name, kind } = raw.backend() as { name: string; kind: string };
+        this.backend = kind === 'host' ? 'host' : 'webgpu';
+        this.adapter = { name, kind: kind === 'host' || kind === 'software' ? kind : 'gpu' };
+        this.device = raw.device() as WebGPUDevice | undefined;
+    }
+
+    /**
+     * Creates an engine.
+     *
+     * @throws {@link DeviceError} `no-adapter` where WebGPU is asked for and there is none.
+     */
+    static async create(options: EngineOptions = {}): Promise<Engine> {
+        const { backend = 'auto', powerPreference, memoryBudget, module } = options;
+        if (memoryBudget !== undefined && !(memoryBudget >= 0)) {
+            throw new ArgumentError('bad-argument', `memoryBudget is ${memoryBudget}; it is a number of bytes`);
+        }
+        await loadModule(module);
+        return new Engine(await callAsync(() => RawEngine.create(backend, powerPreference === 'low-power', memoryBudget)));
+    }
+
+    /**
+     * Loads a table file, which `gatherum compress` makes. Its bytes go to the device as they come; only on the host is the
+     * table in memory whole.
+     *
+     * @throws {@link FileError}, {@link NetworkError}, {@link MemoryBudgetError}, {@link DeviceError}; the signal's reason
+     * where it ends loading. Nothing of the table is left then.
+     */
+    async load(input: TableInput, options: LoadOptions = {}): Promise<Table> {
+        const { signal, onProgress, name = nameOf(input) } = options;
+        signal?.throwIfAborted();
+        const stream = call(() => this.#live().stream(name));
+        let done = false;
+        try {
+            let loaded = 0;
+            for await (const piece of pieces(input, signal)) {
+                await callAsync(() => stream.push(piece));
+                signal?.throwIfAborted();
+                loaded += piece.length;
+                onProgress?.({ loaded, total: stream.fileBytes() as number | undefined });
+            }
+            done = true;
+            // Once it ends, well or not, the stream is gone.
+            const table = new Table(call(() => stream.finish()), this.#tables);
+            if (!this.#raw) {
+                table.free();
+            }
+            this.#live();
+            return table;
+        } catch (error) {
+            if (error instanceof FileError && typeof input === 'string') {
+                error.message = `${input}: ${error.message}`;
+            }
+            throw error;
+        } finally {
+            if (!done) {
+                stream.free();
+            }
+        }
+    }
+
+    /** The ledger: every byte of every buffer and host table of this engine. */
+    memory(): MemoryReport {
+        return call(() => this.#live().memory() as MemoryReport);
+    }
+
+    /** Gives back the memory of buffers that are kept for the next call. */
+    trim(): void {
+        call(() => this.#live().trim());
+    }
+
+    /** Whether the device is known to be lost. */
+    get lost(): boolean {
+        return call(() => this.#live().lost());
+    }
+
+    /** Frees the engine and its tables. Calls that are on their way still end; the device is destroyed after the last. */
+    free(): void {
+        for (const table of this.#tables) {
+            table.deref()?.free();
+        }
+        this.#raw?.free();
+        this.#raw = undefined;
+    }
+
+    #live(): RawEngine {
+        if (!this.#raw) {
+            throw new ArgumentError('freed', 'the engine was freed');
+        }
+        return this.#raw;
+    }
+}
