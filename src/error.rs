@@ -1,6 +1,10 @@
 //! One error enum a phase. Each carries the numbers a caller acts on.
 
+mod shard;
+
 use thiserror::Error;
+
+pub use shard::{ShardCause, ShardError};
 
 use crate::units::Bytes;
 
@@ -207,6 +211,16 @@ pub enum TableError {
         /// The most one binding may have.
         binding: Bytes,
     },
+    /// A budget for shards on demand that does not hold the largest of them.
+    #[error("table `{table}`: a shard takes {shard:#}, and {budget:#} are for all that may be there")]
+    ShardBudget {
+        /// The table's name.
+        table: String,
+        /// Bytes of the largest shard.
+        shard: Bytes,
+        /// The budget.
+        budget: Bytes,
+    },
     /// The encoded parts could not be read.
     #[error(transparent)]
     Source(#[from] SourceError),
@@ -291,6 +305,19 @@ pub enum GatherError {
         /// What is wrong with it.
         problem: String,
     },
+    /// A shard of a table on demand was not loaded.
+    #[error(transparent)]
+    Shard(#[from] ShardError),
+    /// A recorded lookup in a table on demand needs all shards, and not all are there.
+    #[error("table `{table}`: {resident} of its {shards} shards are there, and a recorded lookup needs all; warm it before")]
+    NotResident {
+        /// The table's name.
+        table: String,
+        /// Shards that are there.
+        resident: usize,
+        /// Shards of the table.
+        shards: usize,
+    },
     /// Scratch or output would pass the budget.
     #[error(transparent)]
     OverBudget(#[from] OverBudget),
@@ -367,6 +394,9 @@ pub enum ScoreError {
         /// Scores of each.
         each: u64,
     },
+    /// A shard of a table on demand was not loaded.
+    #[error(transparent)]
+    Shard(#[from] ShardError),
     /// Scratch would pass the budget.
     #[error(transparent)]
     OverBudget(#[from] OverBudget),

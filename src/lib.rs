@@ -54,19 +54,21 @@ mod op;
 mod raw;
 mod scheme;
 mod source;
+pub mod store;
 mod table;
 mod units;
 
 pub use engine::{AdapterReport, BackendChoice, BackendInfo, Engine, EngineBuilder};
 pub use error::{
     BagsError, DeviceError, EncodeError, EngineError, GatherError, OverBudget, SchemeError, ScoreError, ShapeError,
-    SourceError, TableError,
+    ShardCause, ShardError, SourceError, TableError,
 };
 pub use gpu::{Granularity, OutputDtype};
 pub use memory::{MemoryReport, MemoryRow, Placement, RowTooLarge, Shard};
 pub use op::{BadIds, BagMode, Bags, IdBuffer, IdPolicy, IdSource, IdType, Ids, Metric};
 pub use scheme::{Category, Dtype, FitFigure, Part, Scheme, SchemeInfo, TableSpec, swap_nibbles};
 pub use source::{PartSink, RowSource, SliceSource, TableSource};
+pub use store::{OnDemand, Residency};
 pub use table::{
     EncodeReport, EncodedTable, Encoder, GatherStatus, OutputBuffer, Progress, RowBuffer, Rows, Scores, Table, TopK,
     TopKOptions,

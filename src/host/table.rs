@@ -1,10 +1,14 @@
 //! A table in host memory.
 
+use std::ops::Range;
+
 use super::memory::PartBytes;
 use crate::{
     error::SourceError,
-    scheme::{BaggedRows, Codec, MOST_PARTS, TableSpec},
+    memory::Shard,
+    scheme::{Band, BaggedRows, Codec, MOST_PARTS, TableSpec},
     source::TableSource,
+    units::Bytes,
 };
 
 /// The parts of one table, where the host's operations read them.
@@ -25,17 +29,48 @@ impl HostTable {
     /// # Errors
     /// [`SourceError`] where a part cannot be read, or memory is short.
     pub(crate) async fn read(source: &impl TableSource) -> Result<Self, SourceError> {
-        let (name, spec) = (source.name().to_owned(), source.spec().clone());
-        let mut parts = Vec::with_capacity(spec.parts().len());
-        for (number, part) in spec.parts().iter().enumerate() {
-            let bytes = part.bytes();
+        let spec = source.spec().clone();
+        let ranges = spec.parts().iter().map(|part| 0..part.bytes().0).enumerate().collect();
+        Self::read_ranges(source, spec, ranges).await
+    }
+
+    /// Reads the rows of one shard, as a table of its own whose rows count from 0.
+    ///
+    /// # Errors
+    /// As [`HostTable::read`].
+    pub(crate) async fn read_shard(
+        source: &impl TableSource,
+        shard: &Shard,
+        band: &Band,
+    ) -> Result<Self, SourceError> {
+        let parts = band.spec.parts().iter().zip(band.parts.clone());
+        let ranges = parts.map(|(part, number)| (number, shard.part_range(band, part))).collect();
+        Self::read_ranges(source, band.spec.with_rows(shard.rows), ranges).await
+    }
+
+    /// Reads those bytes of those parts, as the parts of a table of `spec`.
+    async fn read_ranges(
+        source: &impl TableSource,
+        spec: TableSpec,
+        ranges: Vec<(usize, Range<u64>)>,
+    ) -> Result<Self, SourceError> {
+        let name = source.name().to_owned();
+        let mut parts = Vec::with_capacity(ranges.len());
+        for ((number, range), part) in ranges.into_iter().zip(spec.parts()) {
+            let bytes = Bytes(range.end - range.start);
             let mut memory = PartBytes::zeroed(bytes).ok_or_else(|| {
                 SourceError::Invalid(format!("{name}: no host memory for part `{}` of {bytes:#}", part.name()))
             })?;
-            source.read_part(number, 0, &mut memory).await?;
+            source.read_part(number, range.start, &mut memory).await?;
             parts.push(memory);
         }
         Ok(Self { name, spec, parts })
+    }
+
+    /// Takes the parts of a table of `spec`, which have the lengths that it says.
+    pub(crate) fn of_parts(name: &str, spec: TableSpec, parts: Vec<Vec<u8>>) -> Self {
+        debug_assert!(spec.parts().iter().zip(&parts).all(|(part, bytes)| part.bytes().0 == bytes.len() as u64));
+        Self { name: name.to_owned(), spec, parts: parts.into_iter().map(PartBytes::Heap).collect() }
     }
 
     /// Scheme, shape and parts.

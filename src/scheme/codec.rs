@@ -100,6 +100,11 @@ pub(crate) trait Codec: fmt::Debug + Send + Sync {
         None
     }
 
+    /// What stores the rows that [`Codec::buckets`] finds.
+    fn behind_index(&self) -> Option<Arc<dyn Codec>> {
+        None
+    }
+
     /// The rows to encode, for a scheme that was fitted and stores others than the table's.
     fn stored(&self) -> Option<&Stored> {
         None

@@ -80,6 +80,10 @@ impl Codec for Hash {
         Some(self.buckets)
     }
 
+    fn behind_index(&self) -> Option<Arc<dyn Codec>> {
+        Some(self.codec.clone())
+    }
+
     fn fit(&self, rows: &mut dyn Rows) -> Result<Option<Arc<dyn Codec>>, EncodeError> {
         if self.fitted.is_some() {
             return Ok(None);

@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
+use super::on_demand::Shards;
 use crate::{
     error::TableError,
     gpu::{Gpu, GpuShard, UploadError},
@@ -9,6 +10,7 @@ use crate::{
     memory::{Ledger, Need, Placement, Reservation},
     scheme::TableSpec,
     source::TableSource,
+    store::{OnDemand, SharedSource},
     units::Bytes,
 };
 
@@ -31,6 +33,15 @@ pub(super) struct Inner {
 pub(super) enum Place {
     Host { table: HostTable, _reserved: Reservation },
     Gpu { gpu: Arc<Gpu>, shards: Vec<GpuShard> },
+    /// Where they are needed, when they are.
+    OnDemand(Shards),
+}
+
+/// The most bytes of a shard on a device.
+pub(super) fn binding_limit(gpu: &Gpu) -> Bytes {
+    let limit = gpu.limits.max_storage_buffer_binding_size.min(gpu.limits.max_buffer_size);
+    // Addresses in shaders are 32-bit numbers of bytes.
+    Bytes(limit.min((1 << 31) - 1))
 }
 
 impl Table {
@@ -47,10 +58,7 @@ impl Table {
     /// Places `source` on a device. Nothing is left there where it fails.
     pub(crate) async fn on_gpu(source: &impl TableSource, gpu: Arc<Gpu>) -> Result<Self, TableError> {
         gpu.alive()?;
-        let limit = gpu.limits.max_storage_buffer_binding_size.min(gpu.limits.max_buffer_size);
-        // Addresses in shaders are 32-bit numbers of bytes.
-        let limit = Bytes(limit.min((1 << 31) - 1));
-        let placement = Placement::plan(source.spec(), limit).map_err(|error| TableError::RowTooLarge {
+        let placement = Placement::plan(source.spec(), binding_limit(&gpu)).map_err(|error| TableError::RowTooLarge {
             table: source.name().to_owned(),
             row: error.row,
             binding: error.binding,
@@ -71,6 +79,20 @@ impl Table {
         Ok(Self::new(source, placement.bytes(), Place::Gpu { gpu, shards }))
     }
 
+    /// Takes a table whose shards are loaded when they are needed.
+    pub(crate) fn on_demand(
+        source: SharedSource,
+        gpu: Option<&Arc<Gpu>>,
+        ledger: &Ledger,
+        options: &OnDemand,
+    ) -> Result<Self, TableError> {
+        let shards = match gpu {
+            Some(gpu) => Shards::on_gpu(source.clone(), gpu.clone(), options)?,
+            None => Shards::on_host(source.clone(), ledger, options)?,
+        };
+        Ok(Self::new(&source, shards.residency().bytes, Place::OnDemand(shards)))
+    }
+
     fn new(source: &impl TableSource, bytes: Bytes, place: Place) -> Self {
         let (name, spec) = (source.name().to_owned(), source.spec().clone());
         Self { inner: Arc::new(Inner { name, spec, place, bytes }) }
@@ -88,18 +110,19 @@ impl Table {
         &self.inner.spec
     }
 
-    /// Bytes it takes where it is, padding included.
+    /// Bytes it takes where it is, padding included; on demand, those that it takes once all of it is there.
     #[must_use]
     pub fn bytes(&self) -> Bytes {
         self.inner.bytes
     }
 
-    /// Buffers it is split over on the device; 1 on the host.
+    /// Buffers it is split over on the device; 1 on the host, unless it is there on demand.
     #[must_use]
     pub fn shards(&self) -> usize {
         match &self.inner.place {
             Place::Host { .. } => 1,
             Place::Gpu { shards, .. } => shards.len(),
+            Place::OnDemand(shards) => shards.placed().len(),
         }
     }
 }
