@@ -10,6 +10,7 @@
 //!   [`Table::gather_buffer`] leaves them on the device, [`Table::encode_gather`] records into an encoder of the caller's.
 //!   [`Table::bag`] sums, averages or takes the maximum of the rows of each bag of ids, without making them.
 //! - [`Table::score`] compares rows with queries by dot product or cosine, and [`Table::top_k`] finds the nearest.
+//! - [`Engine::load_on_demand`] takes a table of any size, of which lookups load what they need: see module [`store`].
 //! - [`Engine::memory`] tells, to the byte, where the memory went; [`EngineBuilder::memory_budget`] bounds it.
 //!
 //! ```
@@ -30,7 +31,7 @@
 //!
 //! # Features
 //!
-//! `files` (default): module `io`. `lowrank` (default): fitting tables of low rank; reading them needs no feature. `cli`: the
+//! `files` (default): module `io`. `remote`: tables in object stores and behind web servers. `lowrank` (default): fitting tables of low rank; reading them needs no feature. `cli`: the
 //! command `gatherum`.
 //!
 //! # Ids

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{
     Gpu, GpuShard, Tracked,
-    compose::{Op, Sink},
+    compose::{Bound, Op, Sink},
     params::Params,
     pass::{Buffers, Pass, Step, narrow, passes, split},
     pipeline::{IdKind, Key},
@@ -74,6 +74,15 @@ pub(crate) struct GatherCall<'a> {
 }
 
 impl GatherCall<'_> {
+    /// How many shards the pipeline of a pass binds. Where shards come and go, as many or one: any number of them would make
+    /// a pipeline for each.
+    fn bound(&self, pass: &Pass<'_>) -> Bound {
+        match (self.own, pass.bound) {
+            (Some(_), Bound::Several(_)) => Bound::MOST,
+            (_, bound) => bound,
+        }
+    }
+
     /// The positions of the ids that a pass looks at.
     fn positions(&self, pass: &Pass<'_>) -> Vec<Range<u64>> {
         let Some(own) = self.own else { return vec![0..self.batch.into()] };
@@ -127,7 +136,7 @@ impl Gpu {
             let key = Key {
                 scheme: pass.spec.scheme().to_string(),
                 dim,
-                bound: pass.bound,
+                bound: call.bound(pass),
                 op,
                 sink,
                 ids: IdKind::new(pass.spec, call.ids.id_type, call.ids.wrap),

@@ -33,8 +33,8 @@ pub(crate) struct GpuShard {
 pub(crate) enum ShardBuffer {
     /// In a buffer of its own.
     Own(Arc<Tracked>),
-    /// In scratch, as long as a call needs it.
-    Scratch(Arc<Pooled>),
+    /// In as many bytes of scratch, as long as a call needs it.
+    Scratch(Arc<Pooled>, wgpu::BufferSize),
 }
 
 impl Deref for ShardBuffer {
@@ -43,15 +43,28 @@ impl Deref for ShardBuffer {
     fn deref(&self) -> &wgpu::Buffer {
         match self {
             Self::Own(buffer) => buffer,
-            Self::Scratch(buffer) => buffer,
+            Self::Scratch(buffer, _) => buffer,
         }
+    }
+}
+
+impl ShardBuffer {
+    /// All bytes of the shard.
+    pub(super) fn binding(&self) -> wgpu::BindingResource<'_> {
+        let size = match self {
+            Self::Own(_) => None,
+            // What serves again may be larger than a binding can be.
+            Self::Scratch(_, bytes) => Some(*bytes),
+        };
+        wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer: self, offset: 0, size })
     }
 }
 
 impl GpuShard {
     /// A shard of rows that are in scratch.
     pub(crate) fn scratch(shard: &Shard, band: &Band, buffer: Pooled) -> Self {
-        let buffer = ShardBuffer::Scratch(Arc::new(buffer));
+        let bytes = wgpu::BufferSize::new(shard.bytes.0).unwrap_or(wgpu::BufferSize::MIN);
+        let buffer = ShardBuffer::Scratch(Arc::new(buffer), bytes);
         Self { buffer, rows: shard.rows, params: params(shard), spec: band.spec.clone() }
     }
 

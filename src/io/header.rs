@@ -29,13 +29,20 @@ impl Header {
     pub(super) fn read<R: Read + Seek>(file: &str, reader: &mut R) -> Result<Self, FileError> {
         let has = reader.seek(SeekFrom::End(0)).map_err(FileError::io(file))?;
         reader.rewind().map_err(FileError::io(file))?;
-        let length = |needed| FileError::Length { file: file.to_owned(), needed: Bytes(needed), has: Bytes(has) };
         if has < 8 {
-            return Err(length(8));
+            return Err(FileError::Length { file: file.to_owned(), needed: Bytes(8), has: Bytes(has) });
         }
         let mut claimed = [0; 8];
         reader.read_exact(&mut claimed).map_err(FileError::io(file))?;
-        let claimed = u64::from_le_bytes(claimed);
+        let data = Self::data(file, claimed, has)?;
+        let mut json = Vec::new();
+        reader.take(data - 8).read_to_end(&mut json).map_err(FileError::io(file))?;
+        Self::parse(file, &json, has)
+    }
+
+    /// Where the tensors of a file of `has` bytes begin, by its first eight.
+    pub(super) fn data(file: &str, start: [u8; 8], has: u64) -> Result<u64, FileError> {
+        let claimed = u64::from_le_bytes(start);
         if claimed > MOST {
             return Err(FileError::HeaderTooLarge {
                 file: file.to_owned(),
@@ -45,18 +52,25 @@ impl Header {
         }
         let data = 8 + claimed;
         if data > has {
-            return Err(length(data));
+            return Err(FileError::Length { file: file.to_owned(), needed: Bytes(data), has: Bytes(has) });
         }
-        let mut json = Vec::new();
-        reader.take(claimed).read_to_end(&mut json).map_err(FileError::io(file))?;
+        Ok(data)
+    }
+
+    /// Takes the JSON of a file of `has` bytes.
+    pub(super) fn parse(file: &str, json: &[u8], has: u64) -> Result<Self, FileError> {
+        let data = 8 + json.len() as u64;
         let bad = |reason: String| FileError::Header { file: file.to_owned(), reason };
         if json.first() != Some(&b'{') {
             return Err(bad("it does not begin with `{`".to_owned()));
         }
         // Checks shapes against offsets, and that each tensor begins where the one before ends.
-        let metadata: Metadata = serde_json::from_slice(&json).map_err(|error| bad(error.to_string()))?;
+        let metadata: Metadata = serde_json::from_slice(json).map_err(|error| bad(error.to_string()))?;
         let needed = data.saturating_add(metadata.data_len() as u64);
-        if needed == has { Ok(Self { metadata, data }) } else { Err(length(needed)) }
+        if needed == has {
+            return Ok(Self { metadata, data });
+        }
+        Err(FileError::Length { file: file.to_owned(), needed: Bytes(needed), has: Bytes(has) })
     }
 
     /// A tensor's dimensions.

@@ -3,10 +3,14 @@
 //! [`open_rows`] reads what others wrote: safetensors, GGUF, `.npy`, and word vectors of GloVe, word2vec and fastText.
 //! [`TableWriter`] and [`TableFile`] write and read tables, in the format of [`layout`]. [`write_npy`] gives rows to others.
 //!
+//! [`StoredTable`] reads a table on demand, from wherever its bytes lie: a file, a web server, an object store.
+//!
 //! No reader trusts a number in a file: what is allocated follows from bytes that are there.
 
+mod block_sums;
 mod blocks;
 mod compressed;
+mod described;
 mod elements;
 mod error;
 #[doc(hidden)]
@@ -21,6 +25,7 @@ mod open;
 mod python;
 mod table_file;
 mod table_writer;
+mod stored;
 mod tensors;
 mod text;
 mod vocabulary;
@@ -31,6 +36,7 @@ use std::{fs::File, path::Path};
 pub use error::FileError;
 pub use npy::write_npy;
 pub use open::{Format, Input, OpenOptions, open_rows};
+pub use stored::StoredTable;
 pub use table_file::{TableFile, is_table};
 pub use table_writer::{TableWriter, save_table};
 pub use vocabulary::Vocabulary;

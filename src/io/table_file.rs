@@ -1,27 +1,20 @@
 //! A table file, read part by part.
 
 use std::{
-    collections::HashMap,
     fs::File,
     io::{self, Read, Seek, SeekFrom},
     path::Path,
     sync::{Mutex, PoisonError},
 };
 
-use safetensors::tensor::TensorInfo;
-
 use super::{
-    FileError, Vocabulary, file_name,
+    FileError, Vocabulary,
+    described::{Described, Tensor, check_start, compare},
+    file_name,
     header::{Header, is_safetensors},
-    layout::{self, Contents, WORDS},
-    open_file,
+    layout, open_file,
 };
-use crate::{
-    error::{EncodeError, SourceError},
-    scheme::{Scheme, TableSpec},
-    source::TableSource,
-    units::Shape,
-};
+use crate::{error::SourceError, scheme::TableSpec, source::TableSource};
 
 /// A table file, checked from end to end when it is opened: a source for an engine to load.
 ///
@@ -30,12 +23,7 @@ use crate::{
 pub struct TableFile<R = File> {
     name: String,
     file: String,
-    spec: TableSpec,
-    metadata: HashMap<String, String>,
-    /// Where each part begins.
-    offsets: Vec<u64>,
-    /// Where the words begin, and how many bytes they have.
-    words: Option<(u64, u64)>,
+    described: Described,
     /// One position for all readers: each goes to its own under the lock.
     reader: Mutex<R>,
 }
@@ -67,43 +55,13 @@ impl<R: Read + Seek> TableFile<R> {
         let mut start = Vec::new();
         reader.rewind().map_err(FileError::io(file))?;
         reader.by_ref().take(9).read_to_end(&mut start).map_err(FileError::io(file))?;
-        if start.get(8).is_some_and(|brace| *brace != b'{') && !is_safetensors(&start) {
-            let reason = "it does not begin as safetensors files do".to_owned();
-            return Err(FileError::NotTable { file: file.to_owned(), reason });
-        }
+        check_start(file, &start)?;
         let header = Header::read(file, &mut reader)?;
-        if !layout::is_ours(&header) {
-            let reason = "its metadata does not say `format: gatherum`".to_owned();
-            return Err(FileError::NotTable { file: file.to_owned(), reason });
+        let described = Described::new(file, &header)?;
+        for tensor in described.parts.iter().chain(&described.words) {
+            verify(file, &mut reader, tensor)?;
         }
-        let metadata = header.metadata.metadata().clone().unwrap_or_default();
-        let spec = spec(file, &metadata)?;
-        let mut tensors = Vec::new();
-        for part in spec.parts() {
-            let info = tensor(file, &header, part.name())?;
-            let found = (info.dtype.to_string(), Header::shape(info));
-            if found != (part.dtype().to_string(), part.shape().to_vec()) {
-                let (dtype, shape) = found;
-                let problem = format!(
-                    "is {dtype} {shape:?}; scheme `{}` at {} has {} {:?}",
-                    spec.scheme(),
-                    spec.shape(),
-                    part.dtype(),
-                    part.shape()
-                );
-                return Err(bad_part(file, part.name(), problem));
-            }
-            tensors.push((part.name(), header.place(info)));
-        }
-        let words = words_place(file, &header)?;
-        tensors.extend(words.map(|place| (WORDS, place)));
-        if let Some(other) = header.names().iter().find(|name| !tensors.iter().any(|(known, _)| known == name)) {
-            return Err(bad_part(file, other, format!("is not one that scheme `{}` has", spec.scheme())));
-        }
-        verify(file, &spec, &metadata, &mut reader, &tensors, words)?;
-        let offsets = tensors.iter().take(spec.parts().len()).map(|(_, (offset, _))| *offset).collect();
-        let (name, file) = (name.to_owned(), file.to_owned());
-        Ok(Self { name, file, spec, metadata, offsets, words, reader: Mutex::new(reader) })
+        Ok(Self { name: name.to_owned(), file: file.to_owned(), described, reader: Mutex::new(reader) })
     }
 
     /// The words of the rows, where the file has them.
@@ -111,32 +69,32 @@ impl<R: Read + Seek> TableFile<R> {
     /// # Errors
     /// [`FileError::WordCount`] where they are not as many as the rows, [`FileError::Io`].
     pub fn words(&self) -> Result<Option<Vocabulary>, FileError> {
-        let Some((offset, length)) = self.words else { return Ok(None) };
+        let Some(Tensor { offset, bytes, .. }) = self.described.words else { return Ok(None) };
         let mut joined = Vec::new();
         {
             let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
             reader.seek(SeekFrom::Start(offset)).map_err(FileError::io(&self.file))?;
-            reader.by_ref().take(length).read_to_end(&mut joined).map_err(FileError::io(&self.file))?;
+            reader.by_ref().take(bytes).read_to_end(&mut joined).map_err(FileError::io(&self.file))?;
         }
-        Vocabulary::from_joined(&self.file, joined, self.spec.shape().rows()).map(Some)
+        Vocabulary::from_joined(&self.file, joined, self.described.spec.shape().rows()).map(Some)
     }
 
     /// Whether the file has words.
     #[must_use]
     pub fn has_words(&self) -> bool {
-        self.words.is_some()
+        self.described.words.is_some()
     }
 
     /// The text that the file's metadata has under `key`.
     #[must_use]
     pub fn metadata(&self, key: &str) -> Option<&str> {
-        self.metadata.get(key).map(String::as_str)
+        self.described.metadata.get(key).map(String::as_str)
     }
 }
 
 impl<R: Read + Seek + Send> TableSource for TableFile<R> {
     fn spec(&self) -> &TableSpec {
-        &self.spec
+        &self.described.spec
     }
 
     fn name(&self) -> &str {
@@ -144,15 +102,15 @@ impl<R: Read + Seek + Send> TableSource for TableFile<R> {
     }
 
     async fn read_part(&self, part: usize, offset: u64, out: &mut [u8]) -> Result<(), SourceError> {
-        let (bytes, name) = (self.spec.parts()[part].bytes().0, self.spec.parts()[part].name());
-        if offset.checked_add(out.len() as u64).is_none_or(|end| end > bytes) {
+        let Tensor { name, offset: begin, bytes, .. } = &self.described.parts[part];
+        if offset.checked_add(out.len() as u64).is_none_or(|end| end > *bytes) {
             let length = out.len();
             let file = &self.file;
             return Err(SourceError::Invalid(format!("{file}: part `{name}` has no {length} bytes from {offset} on")));
         }
         let io = |error| SourceError::Io { what: format!("{}: part `{name}`", self.file), error };
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        reader.seek(SeekFrom::Start(self.offsets[part] + offset)).map_err(io)?;
+        reader.seek(SeekFrom::Start(begin + offset)).map_err(io)?;
         reader.read_exact(out).map_err(io)
     }
 }
@@ -177,76 +135,19 @@ pub fn is_table(path: impl AsRef<Path>) -> Result<bool, FileError> {
     }
 }
 
-fn bad_part(file: &str, part: &str, problem: String) -> FileError {
-    FileError::Part { file: file.to_owned(), part: part.to_owned(), problem }
-}
-
-/// Scheme and shape, by the metadata.
-fn spec(file: &str, metadata: &HashMap<String, String>) -> Result<TableSpec, FileError> {
-    let bad = |reason: String| FileError::Header { file: file.to_owned(), reason };
-    let get = |key: &str| metadata.get(key).ok_or_else(|| bad(format!("its metadata has no `{key}`")));
-    let version = get("format_version")?;
-    if version != layout::VERSION {
-        return Err(FileError::Version { file: file.to_owned(), version: version.clone(), known: layout::VERSION });
-    }
-    let number = |key: &str| {
-        let text = get(key)?;
-        text.parse().map_err(|_| bad(format!("`{key}` is no whole number: {text:?}")))
-    };
-    let (rows, dim): (u64, u64) = (number("rows")?, number("dim")?);
-    let scheme: Scheme = get("scheme")?.parse().map_err(|error| FileError::Scheme { file: file.to_owned(), error })?;
-    let shape = Shape::new(rows, dim).map_err(|error| FileError::Shape { file: file.to_owned(), error })?;
-    scheme.spec(shape).map_err(|error: EncodeError| FileError::Unfit { file: file.to_owned(), error })
-}
-
-fn tensor<'a>(file: &str, header: &'a Header, name: &str) -> Result<&'a TensorInfo, FileError> {
-    header.metadata.info(name).ok_or_else(|| bad_part(file, name, "is missing".to_owned()))
-}
-
-/// Where the words are, if they are there.
-fn words_place(file: &str, header: &Header) -> Result<Option<(u64, u64)>, FileError> {
-    let Some(info) = header.metadata.info(WORDS) else { return Ok(None) };
-    if info.dtype != safetensors::Dtype::U8 || info.shape.len() != 1 {
-        return Err(bad_part(file, WORDS, format!("is {} {:?}; words are U8 [bytes]", info.dtype, info.shape)));
-    }
-    Ok(Some(header.place(info)))
-}
-
-/// Compares the checksums of the description and of each tensor.
-fn verify<R: Read + Seek>(
-    file: &str,
-    spec: &TableSpec,
-    metadata: &HashMap<String, String>,
-    reader: &mut R,
-    tensors: &[(&str, (u64, u64))],
-    words: Option<(u64, u64)>,
-) -> Result<(), FileError> {
-    let stored = |key: &str| {
-        let reason = || format!("its metadata has no `{key}`");
-        metadata.get(key).cloned().ok_or_else(|| FileError::Header { file: file.to_owned(), reason: reason() })
-    };
-    let compare = |part: &str, stored: String, computed: String| match stored == computed {
-        true => Ok(()),
-        false => Err(FileError::Checksum { file: file.to_owned(), part: part.to_owned(), stored, computed }),
-    };
-    let checksums: Vec<String> =
-        tensors.iter().map(|(name, _)| stored(&format!("checksum.{name}"))).collect::<Result<_, _>>()?;
-    let contents = Contents { spec, words: words.map(|(_, bytes)| bytes), checksums };
-    compare("the header's description", stored("checksum")?, contents.checksum())?;
-    for ((name, (offset, length)), stored) in tensors.iter().zip(contents.checksums) {
-        let mut hasher = layout::hasher();
-        reader.seek(SeekFrom::Start(*offset)).map_err(FileError::io(file))?;
-        let mut rest = reader.by_ref().take(*length);
-        let mut bytes = vec![0; usize::try_from((*length).clamp(1, 1 << 20)).unwrap_or(1 << 20)];
-        loop {
-            match rest.read(&mut bytes) {
-                Ok(0) => break,
-                Ok(read) => hasher.update(&bytes[..read]),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(FileError::io(file)(error)),
-            }
+/// Compares the checksum of a tensor.
+fn verify<R: Read + Seek>(file: &str, reader: &mut R, tensor: &Tensor) -> Result<(), FileError> {
+    let mut hasher = layout::hasher();
+    reader.seek(SeekFrom::Start(tensor.offset)).map_err(FileError::io(file))?;
+    let mut rest = reader.by_ref().take(tensor.bytes);
+    let mut bytes = vec![0; usize::try_from(tensor.bytes.clamp(1, 1 << 20)).unwrap_or(1 << 20)];
+    loop {
+        match rest.read(&mut bytes) {
+            Ok(0) => break,
+            Ok(read) => hasher.update(&bytes[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(FileError::io(file)(error)),
         }
-        compare(&format!("part `{name}`"), stored, layout::written(hasher.digest()))?;
     }
-    Ok(())
+    compare(file, &format!("part `{}`", tensor.name), &tensor.checksum, &layout::written(hasher.digest()))
 }

@@ -161,11 +161,10 @@ impl<S: Clone> Cache<S> {
     ) -> Result<Held<S>, ShardError> {
         loop {
             let mut state = self.lock();
-            let (admitted, gone) = state.admit(&shards, self.budget);
+            let admitted = state.admit(&shards, self.budget);
             // Listening begins before the lock is let go, so that no change is missed.
             let begun = if admitted { Ok(state.begin(&shards, purpose, &load)) } else { Err(self.changed.listen()) };
             drop(state);
-            drop(gone);
             let begun = match begun {
                 Ok(begun) => begun,
                 Err(changed) => {
@@ -215,10 +214,10 @@ impl<S: Clone> Cache<S> {
     /// Lets go of those of `shards` that nobody uses, and says how many bytes they had.
     pub(crate) fn evict(&self, shards: impl Iterator<Item = usize>) -> u64 {
         let mut state = self.lock();
-        let gone: Vec<_> = shards.filter_map(|shard| state.evict(shard)).collect();
+        let gone = shards.map(|shard| state.evict(shard)).sum();
         drop(state);
         self.changed.notify(usize::MAX);
-        gone.iter().map(|(bytes, _)| bytes).sum()
+        gone
     }
 
     /// Lets go of the shard that was not used for longest; 0 where all are in use.
@@ -256,9 +255,8 @@ impl<S: Clone + wgpu::WasmNotSendSync> Spare for Cache<S> {
 }
 
 impl<S: Clone> State<S> {
-    /// Counts one more user of each of `shards`, if there is room for those that are absent once others were let go. What
-    /// was, is to be dropped without the lock.
-    fn admit(&mut self, shards: &[usize], budget: u64) -> (bool, Vec<S>) {
+    /// Counts one more user of each of `shards`, if there is room for those that are absent once others were let go.
+    fn admit(&mut self, shards: &[usize], budget: u64) -> bool {
         let mut needed = 0u64;
         for &shard in shards {
             let slot = &mut self.slots[shard];
@@ -273,11 +271,10 @@ impl<S: Clone> State<S> {
                 Place::Loading(..) => {}
             }
         }
-        let mut gone = Vec::new();
         let admitted = self.bytes.saturating_add(needed) <= budget.saturating_add(self.idle_bytes);
         while admitted && self.bytes.saturating_add(needed) > budget {
             let Some((_, &oldest)) = self.idle.first_key_value() else { break };
-            gone.extend(self.evict(oldest).map(|(_, value)| value));
+            self.evict(oldest);
         }
         if !admitted {
             for &shard in shards {
@@ -285,7 +282,7 @@ impl<S: Clone> State<S> {
                 self.leave(shard, None);
             }
         }
-        (admitted, gone)
+        admitted
     }
 
     /// Begins the loads of those that are absent.
@@ -366,26 +363,23 @@ impl<S: Clone> State<S> {
         }
     }
 
-    /// Lets go of a shard, unless somebody uses it. It is to be dropped without the lock.
-    fn evict(&mut self, shard: usize) -> Option<(u64, S)> {
+    /// Lets go of a shard, unless somebody uses it, and says how many bytes it had. Its memory is free when this returns, so
+    /// that what is loaded in its place is never there beside it.
+    fn evict(&mut self, shard: usize) -> u64 {
         let slot = &mut self.slots[shard];
-        if slot.users > 0 {
-            return None;
+        if slot.users > 0 || !matches!(slot.place, Place::Resident(_)) {
+            return 0;
         }
-        match mem::replace(&mut slot.place, Place::Absent) {
-            Place::Resident(value) => {
-                self.idle.remove(&slot.age);
-                self.idle_bytes -= slot.bytes;
-                self.bytes -= slot.bytes;
-                self.counts.evictions += 1;
-                self.counts.resident_shards -= 1;
-                self.counts.resident_bytes.0 -= slot.bytes;
-                Some((slot.bytes, value))
-            }
-            other => {
-                slot.place = other;
-                None
-            }
-        }
+        slot.place = Place::Absent;
+        self.idle.remove(&slot.age);
+        self.idle_bytes -= slot.bytes;
+        self.bytes -= slot.bytes;
+        self.counts.evictions += 1;
+        self.counts.resident_shards -= 1;
+        self.counts.resident_bytes.0 -= slot.bytes;
+        slot.bytes
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -30,6 +30,7 @@ mod lookup;
 mod loss;
 mod names;
 mod neutral;
+mod on_demand;
 mod random;
 mod scores;
 mod shapes;
@@ -55,6 +56,7 @@ const CASES: &[&[Case]] = &[
     devices::CASES,
     loss::CASES,
     neutral::CASES,
+    on_demand::CASES,
     random::CASES,
 ];
 

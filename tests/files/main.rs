@@ -5,6 +5,7 @@ mod damaged;
 mod foreign;
 mod formats;
 mod gguf;
+mod on_demand;
 mod own;
 mod vectors;
 

@@ -128,7 +128,9 @@ impl Shards {
             sum.merge(first as u64, bad);
             let decoded = Decoded::on_gpu(self, gpu, table, &plan).await?;
             let output = OutputBuffer { buffer: &buffer, offset: first as u64 * row_bytes, dtype };
-            drop(decoded.device(table, gpu).submit((&plan.places).into(), IdPolicy::Zero, output).await?);
+            let mut places = plan.places;
+            decoded.rows(&mut places);
+            drop(decoded.device(table, gpu).submit((&places).into(), IdPolicy::Zero, output).await?);
         }
         Ok(RowBuffer { buffer, rows: count, dim: self.dim(), dtype, bad: sum })
     }

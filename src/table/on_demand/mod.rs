@@ -111,7 +111,7 @@ impl Shards {
 
     /// Loads `shards` where they are not there, and says how many of them are: the first, as many as the budget takes.
     pub(super) async fn fetch(&self, shards: impl Iterator<Item = usize>) -> Result<usize, ShardError> {
-        let group = self.groups(shards).next().unwrap_or_default();
+        let group = self.groups(shards, self.cache.budget()).next().unwrap_or_default();
         let count = group.len();
         self.acquire(group, Use::Lookup).await?;
         Ok(count)
@@ -128,14 +128,14 @@ impl Shards {
         self.cache.acquire(shards, purpose, |shard| self.loader.load(&self.cache, shard)).await
     }
 
-    /// Cuts `shards` into groups that the budget takes each.
-    fn groups(&self, shards: impl Iterator<Item = usize>) -> impl Iterator<Item = Vec<usize>> {
+    /// Cuts `shards` into groups of at most `most` bytes, or one shard.
+    fn groups(&self, shards: impl Iterator<Item = usize>, most: u64) -> impl Iterator<Item = Vec<usize>> {
         let mut shards = shards.peekable();
         let bytes = |shard: usize| self.loader.home.bytes(&self.loader.shards[shard]);
         std::iter::from_fn(move || {
             let mut group = vec![shards.next()?];
             let mut sum = bytes(group[0]);
-            while let Some(next) = shards.next_if(|next| sum.saturating_add(bytes(*next)) <= self.cache.budget()) {
+            while let Some(next) = shards.next_if(|next| sum.saturating_add(bytes(*next)) <= most) {
                 sum += bytes(next);
                 group.push(next);
             }
@@ -148,7 +148,7 @@ impl Shards {
 fn least_shard(spec: &TableSpec) -> u64 {
     let band = |spec: &TableSpec| {
         let shared: u64 = spec.parts().iter().map(|part| part.bytes_of(0)).sum();
-        2 * shared + spec.row_bytes() + 1024
+        2 * shared + spec.row_bytes() + 128
     };
     spec.bands().iter().map(|one| band(&one.spec)).max().unwrap_or(0)
 }
