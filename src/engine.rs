@@ -187,7 +187,7 @@ impl Engine {
         source: impl TableSource + wgpu::WasmNotSendSync + 'static,
         options: &OnDemand,
     ) -> Result<Table, TableError> {
-        Table::on_demand(SharedSource::new(source), self.inner.gpu.as_ref(), &self.inner.ledger, options)
+        Table::on_demand(&SharedSource::new(source), self.inner.gpu.as_ref(), &self.inner.ledger, options)
     }
 
     /// As [`Engine::load`], blocking.

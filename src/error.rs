@@ -309,7 +309,9 @@ pub enum GatherError {
     #[error(transparent)]
     Shard(#[from] ShardError),
     /// A recorded lookup in a table on demand needs all shards, and not all are there.
-    #[error("table `{table}`: {resident} of its {shards} shards are there, and a recorded lookup needs all; warm it before")]
+    #[error(
+        "table `{table}`: {resident} of its {shards} shards are there, and a recorded lookup needs all; warm it before"
+    )]
     NotResident {
         /// The table's name.
         table: String,

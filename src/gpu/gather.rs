@@ -85,7 +85,7 @@ impl GatherCall<'_> {
 
     /// The positions of the ids that a pass looks at.
     fn positions(&self, pass: &Pass<'_>) -> Vec<Range<u64>> {
-        let Some(own) = self.own else { return vec![0..self.batch.into()] };
+        let Some(own) = self.own else { return std::iter::once(0..self.batch.into()).collect() };
         let mut ranges: Vec<Range<u64>> = Vec::new();
         for own in &own[pass.shards.clone()] {
             match ranges.last_mut() {

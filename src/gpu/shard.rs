@@ -69,7 +69,7 @@ impl GpuShard {
     }
 
     /// The same of a table in which its first row is that one.
-    pub(crate) fn from_row(&self, first_row: u32) -> Self {
+    pub(crate) fn at_row(&self, first_row: u32) -> Self {
         Self { params: ShardParams { first_row, ..self.params }, ..self.clone() }
     }
 }

@@ -6,7 +6,7 @@ use super::memory::PartBytes;
 use crate::{
     error::SourceError,
     memory::Shard,
-    scheme::{Band, BaggedRows, Codec, MOST_PARTS, TableSpec},
+    scheme::{BaggedRows, Band, Codec, MOST_PARTS, TableSpec},
     source::TableSource,
     units::Bytes,
 };
@@ -38,11 +38,7 @@ impl HostTable {
     ///
     /// # Errors
     /// As [`HostTable::read`].
-    pub(crate) async fn read_shard(
-        source: &impl TableSource,
-        shard: &Shard,
-        band: &Band,
-    ) -> Result<Self, SourceError> {
+    pub(crate) async fn read_shard(source: &impl TableSource, shard: &Shard, band: &Band) -> Result<Self, SourceError> {
         let parts = band.spec.parts().iter().zip(band.parts.clone());
         let ranges = parts.map(|(part, number)| (number, shard.part_range(band, part))).collect();
         Self::read_ranges(source, band.spec.with_rows(shard.rows), ranges).await

@@ -71,7 +71,13 @@ impl BlockSums {
 
     /// Reads them from the metadata of a table; `None` where it has none, and the reason where they cannot be.
     pub(super) fn read(spec: &TableSpec, metadata: &HashMap<String, String>) -> Result<Option<Self>, String> {
-        let Some(text) = metadata.get(BLOCK_BYTES) else { return Ok(None) };
+        let Some(text) = metadata.get(BLOCK_BYTES) else {
+            let says = |name: &&String| *name == CHECKSUM || name.starts_with(&key(""));
+            return match metadata.keys().find(says) {
+                None => Ok(None),
+                Some(other) => Err(format!("its metadata has `{other}` and no `{BLOCK_BYTES}`")),
+            };
+        };
         let block = text.parse::<u64>().ok().filter(|block| block.is_power_of_two() && (4096..=MOST).contains(block));
         let block = block.ok_or_else(|| format!("`{BLOCK_BYTES}` is no power of two from 4096 to {MOST}: {text:?}"))?;
         let parts = spec.parts().iter().map(|part| {

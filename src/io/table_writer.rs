@@ -141,12 +141,8 @@ impl TableWriter {
             block: block_sums::block_bytes(&self.spec),
             parts: self.parts.into_iter().map(|part| part.blocks.finish()).collect(),
         };
-        let contents = Contents {
-            spec: &self.spec,
-            words: self.words.map(|(bytes, _)| bytes),
-            checksums,
-            blocks: Some(&blocks),
-        };
+        let contents =
+            Contents { spec: &self.spec, words: self.words.map(|(bytes, _)| bytes), checksums, blocks: Some(&blocks) };
         write_at(&mut self.file, 0, &contents.header()).map_err(FileError::io(&name))?;
         self.file.as_file().sync_all().map_err(FileError::io(format!("{name}: writing to the disk")))?;
         self.file.persist(&self.path).map_err(|error| FileError::io(format!("{name}: renaming"))(error.error))?;

@@ -100,16 +100,16 @@ impl Ledger {
 
     /// Enters all of `needs`, or none of them.
     pub(crate) fn reserve(&self, needs: Vec<Need>) -> Result<Vec<Reservation>, OverBudget> {
-        loop {
-            let entered = self.enter(needs.clone());
+        while let Err(refused) = self.enter(&needs) {
             // Each turn lets go of something.
-            if entered.is_ok() || !self.reclaim() {
-                return entered;
+            if !self.reclaim() {
+                return Err(refused);
             }
         }
+        Ok(needs.into_iter().map(|need| Reservation { ledger: self.clone(), need }).collect())
     }
 
-    fn enter(&self, needs: Vec<Need>) -> Result<Vec<Reservation>, OverBudget> {
+    fn enter(&self, needs: &[Need]) -> Result<(), OverBudget> {
         let mut state = self.lock();
         let totals = needs.iter().map(Need::total);
         let needed = totals.clone().fold(0, u64::saturating_add);
@@ -123,11 +123,8 @@ impl Ledger {
                 largest: Bytes(totals.max().unwrap_or(0)),
             });
         }
-        for need in &needs {
-            state.enter(need);
-        }
-        drop(state);
-        Ok(needs.into_iter().map(|need| Reservation { ledger: self.clone(), need }).collect())
+        needs.iter().for_each(|need| state.enter(need));
+        Ok(())
     }
 
     /// Enters one buffer.

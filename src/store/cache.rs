@@ -15,7 +15,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use event_listener::Event;
+use event_listener::{Event, EventListener};
 use futures_util::future::{Either, FutureExt, Shared, ready, try_join_all};
 
 use super::{Boxed, Residency};
@@ -122,12 +122,10 @@ impl<S: Clone> Drop for Running<S> {
 impl<S: Clone> Cache<S> {
     /// For shards of so many bytes, of which `budget` may be there, and `at_once` on their way.
     pub(crate) fn new(bytes: impl Iterator<Item = u64>, budget: u64, at_once: usize) -> Self {
-        let slots: Vec<_> =
-            bytes.map(|bytes| Slot { bytes, users: 0, age: UNUSED, place: Place::Absent }).collect();
+        let slots: Vec<_> = bytes.map(|bytes| Slot { bytes, users: 0, age: UNUSED, place: Place::Absent }).collect();
         let all = Bytes(slots.iter().map(|slot| slot.bytes).sum());
         let counts = Residency { shards: slots.len(), bytes: all, ..Residency::default() };
-        let state =
-            State {
+        let state = State {
             slots,
             idle: BTreeMap::new(),
             idle_bytes: 0,
@@ -159,27 +157,34 @@ impl<S: Clone> Cache<S> {
         purpose: Use,
         load: impl Fn(usize) -> Load<S>,
     ) -> Result<Held<S>, ShardError> {
-        loop {
-            let mut state = self.lock();
-            let admitted = state.admit(&shards, self.budget);
-            // Listening begins before the lock is let go, so that no change is missed.
-            let begun = if admitted { Ok(state.begin(&shards, purpose, &load)) } else { Err(self.changed.listen()) };
-            drop(state);
-            let begun = match begun {
-                Ok(begun) => begun,
-                Err(changed) => {
-                    changed.await;
-                    continue;
-                }
-            };
-            let mut held = Held { cache: self.clone(), shards, values: Vec::new(), purpose };
-            let loads = held.shards.iter().zip(begun).map(|(shard, begun)| match begun {
-                Begun::Resident(value) => Either::Left(ready(Ok(value))),
-                Begun::Loading(number, load) => Either::Right(self.settle(*shard, number, load)),
-            });
-            held.values = try_join_all(loads.collect::<Vec<_>>()).await?;
-            return Ok(held);
+        let begun = loop {
+            match self.begin(&shards, purpose, &load) {
+                Ok(begun) => break begun,
+                Err(changed) => changed.await,
+            }
+        };
+        let mut held = Held { cache: self.clone(), shards, values: Vec::new(), purpose };
+        let loads = held.shards.iter().zip(begun).map(|(shard, begun)| match begun {
+            Begun::Resident(value) => Either::Left(ready(Ok(value))),
+            Begun::Loading(number, load) => Either::Right(self.settle(*shard, number, load)),
+        });
+        held.values = try_join_all(loads.collect::<Vec<_>>()).await?;
+        Ok(held)
+    }
+
+    /// Begins what a call needs, or says what to wait for before the next try.
+    fn begin(
+        &self,
+        shards: &[usize],
+        purpose: Use,
+        load: impl Fn(usize) -> Load<S>,
+    ) -> Result<Vec<Begun<S>>, EventListener> {
+        let mut state = self.lock();
+        if state.admit(shards, self.budget) {
+            return Ok(state.begin(shards, purpose, load));
         }
+        // Before the lock is let go, so that no change is missed.
+        Err(self.changed.listen())
     }
 
     /// Waits for a load and notes what became of it.
@@ -197,18 +202,19 @@ impl<S: Clone> Cache<S> {
 
     /// Waits until one more load may run.
     pub(crate) async fn running(self: Arc<Self>) -> Running<S> {
-        loop {
-            let wait = {
-                let mut state = self.lock();
-                if state.running < self.at_once {
-                    state.running += 1;
-                    drop(state);
-                    return Running(self);
-                }
-                self.changed.listen()
-            };
-            wait.await;
+        while let Err(changed) = self.run() {
+            changed.await;
         }
+        Running(self)
+    }
+
+    fn run(&self) -> Result<(), EventListener> {
+        let mut state = self.lock();
+        if state.running >= self.at_once {
+            return Err(self.changed.listen());
+        }
+        state.running += 1;
+        Ok(())
     }
 
     /// Lets go of those of `shards` that nobody uses, and says how many bytes they had.

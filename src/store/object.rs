@@ -35,7 +35,8 @@ impl ObjectSource {
         // TLS needs to be told who does its arithmetic; a host application may have chosen already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let options = std::env::vars().map(|(key, value)| (key.to_ascii_lowercase(), value));
-        let options = options.filter(|(key, _)| key.starts_with("aws_")).chain([("allow_http".to_owned(), "true".to_owned())]);
+        let options =
+            options.filter(|(key, _)| key.starts_with("aws_")).chain([("allow_http".to_owned(), "true".to_owned())]);
         let (store, path) =
             object_store::parse_url_opts(&parsed, options).map_err(|error| invalid(error.to_string()))?;
         Ok(Self::new(url, store.into(), path))

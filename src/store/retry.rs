@@ -83,8 +83,7 @@ mod tests {
 
     use super::*;
 
-    const QUICK: Retry =
-        Retry { attempts: 3, wait: Duration::from_millis(1), deadline: Duration::from_secs(10) };
+    const QUICK: Retry = Retry { attempts: 3, wait: Duration::from_millis(1), deadline: Duration::from_secs(10) };
 
     #[test]
     fn it_is_tried_again_as_often_as_may_be() {

@@ -178,9 +178,7 @@ impl Table {
             Place::Gpu { gpu, shards } => {
                 Ok(DeviceTable { name: &self.inner.name, spec: &self.inner.spec, gpu, shards })
             }
-            Place::Host { .. } | Place::OnDemand(_) => {
-                Err(GatherError::NoDevice { table: self.inner.name.clone() })
-            }
+            Place::Host { .. } | Place::OnDemand(_) => Err(GatherError::NoDevice { table: self.inner.name.clone() }),
         }
     }
 

@@ -31,8 +31,14 @@ pub(super) struct Inner {
 
 /// Where the rows are.
 pub(super) enum Place {
-    Host { table: HostTable, _reserved: Reservation },
-    Gpu { gpu: Arc<Gpu>, shards: Vec<GpuShard> },
+    Host {
+        table: HostTable,
+        _reserved: Reservation,
+    },
+    Gpu {
+        gpu: Arc<Gpu>,
+        shards: Vec<GpuShard>,
+    },
     /// Where they are needed, when they are.
     OnDemand(Shards),
 }
@@ -58,10 +64,8 @@ impl Table {
     /// Places `source` on a device. Nothing is left there where it fails.
     pub(crate) async fn on_gpu(source: &impl TableSource, gpu: Arc<Gpu>) -> Result<Self, TableError> {
         gpu.alive()?;
-        let placement = Placement::plan(source.spec(), binding_limit(&gpu)).map_err(|error| TableError::RowTooLarge {
-            table: source.name().to_owned(),
-            row: error.row,
-            binding: error.binding,
+        let placement = Placement::plan(source.spec(), binding_limit(&gpu)).map_err(|error| {
+            TableError::RowTooLarge { table: source.name().to_owned(), row: error.row, binding: error.binding }
         })?;
         let bands = source.spec().bands();
         let shards = gpu.make_shards(&label(source), &placement, &bands).await?;
@@ -81,7 +85,7 @@ impl Table {
 
     /// Takes a table whose shards are loaded when they are needed.
     pub(crate) fn on_demand(
-        source: SharedSource,
+        source: &SharedSource,
         gpu: Option<&Arc<Gpu>>,
         ledger: &Ledger,
         options: &OnDemand,
@@ -90,7 +94,7 @@ impl Table {
             Some(gpu) => Shards::on_gpu(source.clone(), gpu.clone(), options)?,
             None => Shards::on_host(source.clone(), ledger, options)?,
         };
-        Ok(Self::new(&source, shards.residency().bytes, Place::OnDemand(shards)))
+        Ok(Self::new(source, shards.residency().bytes, Place::OnDemand(shards)))
     }
 
     fn new(source: &impl TableSource, bytes: Bytes, place: Place) -> Self {

@@ -166,7 +166,8 @@ fn d05_the_ledger(backend: &Backend) {
         table.gather_blocking(&ids, IdPolicy::Error).expect("rows");
         within(&engine, &table);
     }
-    let payload = engine.memory().rows.iter().filter(|row| row.label.starts_with("table.")).map(|row| row.peak.0).sum::<u64>();
+    let payload =
+        engine.memory().rows.iter().filter(|row| row.label.starts_with("table.")).map(|row| row.peak.0).sum::<u64>();
     assert!(payload <= 3 * 4096, "{payload} bytes at a time");
     let residency = table.residency();
     assert_eq!(residency.misses, residency.evictions + residency.resident_shards as u64);

@@ -207,7 +207,8 @@ impl From<ShardError> for Failure {
             ShardCause::OverBudget(budget) => Self { what: error.to_string(), ..(*budget).into() },
             ShardCause::Device(device) => Self { what: error.to_string(), ..device.clone().into() },
             _ => {
-                let next = "check that the file is whole and can be read; `gatherum inspect` verifies all of one on this disk";
+                let next =
+                    "check that the file is whole and can be read; `gatherum inspect` verifies all of one on this disk";
                 Self::new(Exit::Input, error.to_string(), next)
             }
         }

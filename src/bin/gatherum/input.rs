@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use gatherum::{
     Bytes, EncodedTable, Encoder, Engine, OverBudget, Scheme, Table,
     io::{self, FileError, Input, OpenOptions, StoredTable, TableFile, Vocabulary},
-    store::{ByteSource, FileSource, OnDemand, ObjectSource},
+    store::{ByteSource, FileSource, ObjectSource, OnDemand},
 };
 
 use crate::{

@@ -138,7 +138,11 @@ impl Seen<'_> {
         let f32_bytes = spec.shape().f32_bytes();
         let percent = 100.0 * share(spec.bytes(), f32_bytes);
         let file_bytes = self.file_bytes;
-        writeln!(out, "bytes   {:#}, {percent:.1} % of {f32_bytes:#} as f32; the file has {file_bytes} B", spec.bytes())?;
+        writeln!(
+            out,
+            "bytes   {:#}, {percent:.1} % of {f32_bytes:#} as f32; the file has {file_bytes} B",
+            spec.bytes()
+        )?;
         Ok(())
     }
 }

@@ -79,7 +79,7 @@ fn the_oldest_goes_first_and_never_one_in_use() {
     assert_eq!(there(&cache, 6), [1, 2, 4]);
     drop(acquire(&[4], Use::Lookup));
     drop(acquire(&[5], Use::Lookup));
-    assert_eq!(there(&cache, 6), [2, 4, 5], "a lookup has used 4 since");
+    assert_eq!(there(&cache, 6), [1, 4, 5], "a lookup has used 4 since, and 1 after 2");
     assert_eq!(cache.evict_oldest(), 10);
     assert!(cache.all().is_none());
     let counts = cache.residency();

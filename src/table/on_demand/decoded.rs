@@ -4,7 +4,11 @@
 
 use std::{ops::Range, sync::Arc};
 
-use super::{Shards, gather::scratch, plan::{LEFT_OUT, Plan}};
+use super::{
+    Shards,
+    gather::scratch,
+    plan::{LEFT_OUT, Plan},
+};
 use crate::{
     error::GatherError,
     gpu::{Gpu, GpuShard},

@@ -82,13 +82,7 @@ impl Home {
 }
 
 impl Loader {
-    pub(super) fn new(
-        source: SharedSource,
-        spec: TableSpec,
-        placement: Placement,
-        home: Home,
-        retry: Retry,
-    ) -> Self {
+    pub(super) fn new(source: SharedSource, spec: &TableSpec, placement: Placement, home: Home, retry: Retry) -> Self {
         let label = format!("table.{}", source.name());
         Self { source, bands: spec.bands(), shards: placement.into_shards(), home, retry, label }
     }

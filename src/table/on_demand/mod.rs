@@ -67,7 +67,7 @@ impl Shards {
             binding: error.binding,
         })?;
         let ledger = home.ledger().clone();
-        let loader = Loader::new(source, spec, placement, home, options.retry);
+        let loader = Loader::new(source, &spec, placement, home, options.retry);
         let budget = options.budget.unwrap_or(Bytes(u64::MAX));
         let bytes: Vec<u64> = loader.shards.iter().map(|shard| loader.home.need(&name, shard).total()).collect();
         let largest = Bytes(bytes.iter().copied().max().unwrap_or(0));

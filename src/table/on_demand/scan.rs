@@ -3,18 +3,14 @@
 use std::ops::Range;
 
 use super::Shards;
-use crate::{
-    error::ScoreError,
-    gpu::GpuShard,
-    host::HostTable,
-    store::Use,
-};
+use crate::{error::ScoreError, gpu::GpuShard, host::HostTable, store::Use};
 
 impl Shards {
     /// The shards that have `rows`, in order, as many at a time as are loaded at a time.
     pub(in crate::table) fn scan_groups(&self, rows: &Range<u32>) -> Vec<Vec<usize>> {
         let shards = self.placed().iter().enumerate();
-        let within = shards.filter(|(_, shard)| shard.first_row < rows.end && rows.start < shard.first_row + shard.rows);
+        let within =
+            shards.filter(|(_, shard)| shard.first_row < rows.end && rows.start < shard.first_row + shard.rows);
         // Most of what lookups use stays.
         let groups = self.groups(within.map(|(number, _)| number), self.cache.budget() / 4);
         groups.flat_map(|group| group.chunks(self.at_once).map(<[usize]>::to_vec).collect::<Vec<_>>()).collect()

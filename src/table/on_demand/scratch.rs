@@ -69,7 +69,9 @@ impl Shards {
                 let (own, behind) = behind.split_at_mut(needed.rows.len() * dim);
                 (rest, at) = (behind, needed.rows.end);
                 let rows = plan.rows[needed.rows.clone()].chunks(TASK_ROWS);
-                tasks.extend(rows.zip(own.chunks_mut(TASK_ROWS * dim)).map(|(rows, out)| (needed.first, shard, rows, out)));
+                tasks.extend(
+                    rows.zip(own.chunks_mut(TASK_ROWS * dim)).map(|(rows, out)| (needed.first, shard, rows, out)),
+                );
             }
             let run = |(first, shard, rows, out): (u32, &Resident, &[u32], &mut [f32])| {
                 let mut own = [0; TASK_ROWS];
@@ -86,12 +88,7 @@ impl Shards {
     }
 
     /// Decodes the rows of a plan on the device, to the beginning of `out`; what is submitted later finds them there.
-    pub(super) async fn decode_on_gpu(
-        &self,
-        gpu: &Gpu,
-        plan: &Plan,
-        out: &wgpu::Buffer,
-    ) -> Result<(), GatherError> {
+    pub(super) async fn decode_on_gpu(&self, gpu: &Gpu, plan: &Plan, out: &wgpu::Buffer) -> Result<(), GatherError> {
         if plan.rows.is_empty() {
             return Ok(());
         }
@@ -103,7 +100,7 @@ impl Shards {
         for group in self.plan_groups(plan) {
             let held = self.acquire_needed(plan, group.clone()).await?;
             let needed = &plan.needed[group];
-            let shards = needed.iter().zip(held.values()).map(|(needed, shard)| shard.gpu().from_row(needed.first));
+            let shards = needed.iter().zip(held.values()).map(|(needed, shard)| shard.gpu().at_row(needed.first));
             let own: Vec<_> = needed.iter().map(|needed| needed.rows.clone()).collect();
             let status = gpu.status([0, u32::MAX])?;
             let call = GatherCall {
@@ -129,4 +126,3 @@ impl Shards {
         Ok(())
     }
 }
-
