@@ -66,7 +66,7 @@ impl Loading {
             return Ok(Self::new(name, spec, Unfilled::Whole(Box::new(Whole { gpu, table, placed: None }))));
         }
         let bands = spec.bands();
-        let (placement, shards) = resident::make_shards(name, spec, &bands, &gpu).await?;
+        let (placement, shards) = make_shards(name, spec, &bands, &gpu).await?;
         let pending = vec![Vec::new(); spec.parts().len()];
         let shards = UnfilledShards { gpu, bands, placement, shards, pending };
         Ok(Self::new(name, spec, Unfilled::Gpu(Box::new(shards))))
@@ -137,6 +137,23 @@ impl Loading {
         };
         Ok(Table::new(&self.name, &self.spec, bytes, place))
     }
+}
+
+/// Makes the buffers of all shards of a table whose rows all take the same bytes, or none.
+async fn make_shards(
+    name: &str,
+    spec: &TableSpec,
+    bands: &[Band],
+    gpu: &Gpu,
+) -> Result<(Placement, Vec<GpuShard>), TableError> {
+    gpu.alive()?;
+    let placement = Placement::plan(spec, resident::most_bound(gpu)).map_err(|error| TableError::RowTooLarge {
+        table: name.to_owned(),
+        row: error.row,
+        binding: error.binding,
+    })?;
+    let shards = gpu.make_shards(&resident::label(name), &placement, bands).await?;
+    Ok((placement, shards))
 }
 
 /// Where the next bytes of a part go.

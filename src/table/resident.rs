@@ -7,7 +7,7 @@ use crate::{
     gpu::{Gpu, GpuShard, UploadError},
     host::HostTable,
     memory::{Ledger, Need, Placement, Reservation},
-    scheme::{Band, TableSpec},
+    scheme::TableSpec,
     source::TableSource,
     units::Bytes,
 };
@@ -107,7 +107,7 @@ impl fmt::Debug for Table {
     }
 }
 
-fn label(name: &str) -> String {
+pub(super) fn label(name: &str) -> String {
     format!("table.{name}")
 }
 
@@ -118,27 +118,10 @@ pub(super) fn reserve_host(name: &str, spec: &TableSpec, ledger: &Ledger) -> Res
 }
 
 /// Bytes that a shard may have on a device.
-fn most_bound(gpu: &Gpu) -> Bytes {
+pub(super) fn most_bound(gpu: &Gpu) -> Bytes {
     let limit = gpu.limits.max_storage_buffer_binding_size.min(gpu.limits.max_buffer_size);
     // Addresses in shaders are 32-bit numbers of bytes.
     Bytes(limit.min((1 << 31) - 1))
-}
-
-/// Makes the buffers of all shards of a table whose rows all take the same bytes, or none.
-pub(super) async fn make_shards(
-    name: &str,
-    spec: &TableSpec,
-    bands: &[Band],
-    gpu: &Gpu,
-) -> Result<(Placement, Vec<GpuShard>), TableError> {
-    gpu.alive()?;
-    let placement = Placement::plan(spec, most_bound(gpu)).map_err(|error| TableError::RowTooLarge {
-        table: name.to_owned(),
-        row: error.row,
-        binding: error.binding,
-    })?;
-    let shards = gpu.make_shards(&label(name), &placement, bands).await?;
-    Ok((placement, shards))
 }
 
 impl From<UploadError> for TableError {
