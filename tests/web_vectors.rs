@@ -85,7 +85,7 @@ fn table(folder: &Path, engine: &Engine, scheme: &str, dim: usize) -> Value {
     let ids = ids(62, ROWS);
     let rows = table.gather_blocking(&ids, IdPolicy::Error).unwrap();
     json!({
-        "name": name, "scheme": scheme, "rows": ROWS, "dim": dim, "bytes": encoded.spec().bytes().0, "ids": ids,
+        "name": name, "scheme": encoded.spec().scheme().to_string(), "rows": ROWS, "dim": dim, "bytes": encoded.spec().bytes().0, "ids": ids,
         "bits": bits(&rows.values), "bags": bags(&table, &ids), "nearest": nearest(&table, &values(3 * dim)),
     })
 }

@@ -191,7 +191,7 @@ impl Sparse {
 pub(crate) fn row_bytes(table: &EncodedTable) -> u64 {
     let parts = table.spec().parts().iter().filter(|part| part.counts_values() || part.starts_every().is_some());
     let sparse = parts.map(|part| part.bytes().0).sum::<u64>();
-    table.spec().row_bytes() + sparse.div_ceil(u64::from(table.spec().shape().rows()))
+    table.spec().row_bytes() + sparse / u64::from(table.spec().shape().rows())
 }
 
 impl<'a> Repeated<'a> {

@@ -137,11 +137,13 @@ fn s03_shards(scheme: &Scheme, backend: &Backend) {
     let options = TopKOptions::default().rows(seam - 100..seam + 100).leave_out(&leave_out);
     let found = table.top_k_blocking(&queries, 40, Metric::Cosine, options).expect("the best");
     let scores = score(seam - 100..seam + 100);
+    // Cosine leaves rows of zeros out, which are at right angles to every query.
+    let zeros = |row: u32| scores.iter().skip((row + 100 - seam) as usize).step_by(200).all(|score| *score == 0.0);
     for (query, (scores, left_out)) in scores.chunks_exact(200).zip(&leave_out).enumerate() {
         let of = |row: u32| scores[(row + 100 - seam) as usize];
-        let rows = (seam - 100..seam + 100).filter(|row| Some(*row) != *left_out);
+        let rows = (seam - 100..seam + 100).filter(|row| Some(*row) != *left_out && !zeros(*row));
         let want = sorted(rows.map(|row| (row, of(row))).collect());
-        assert_eq!(found.of(query).collect::<Vec<_>>(), want[..40], "{scheme}, query {query}");
+        assert_eq!(found.of(query).collect::<Vec<_>>(), want[..want.len().min(40)], "{scheme}, query {query}");
     }
 }
 
