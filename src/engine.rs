@@ -13,6 +13,7 @@ use crate::{
     gpu::{self, Gpu, Tuning},
     memory::{Ledger, MemoryReport},
     source::TableSource,
+    store::{OnDemand, SharedSource},
     table::Table,
 };
 
@@ -165,6 +166,39 @@ impl Engine {
             Some(gpu) => Loading::on_gpu(name, spec, gpu.clone()).await,
             None => Loading::on_host(name, spec, &self.inner.ledger),
         }
+    }
+
+    /// Takes a table whose shards are loaded when lookups need them: nothing is read here but what `source` has read.
+    ///
+    /// Lookups, bags and scores give the bits that they give of a table that is loaded whole. Ids on the device are read back
+    /// to tell their shards. See [`Table::residency`], [`Table::warm`], [`Table::prefetch`] and [`Table::evict`].
+    ///
+    /// # Errors
+    /// [`TableError::NotOnDemand`] for sparse rows, and where ids read several rows; [`TableError::RowTooLarge`];
+    /// [`TableError::ShardBudget`] where the budget holds no shard; [`TableError::Device`] where
+    /// the device is lost.
+    ///
+    /// # Examples
+    /// ```
+    /// use gatherum::{Bytes, EncodedTable, Engine, IdPolicy, OnDemand};
+    /// # pollster::block_on(async {
+    /// let values: Vec<f32> = (0..4000).map(|value| value as f32).collect();
+    /// let (encoded, _) = EncodedTable::encode("numbers", &values, 4, &"f32".parse()?)?;
+    /// let options = OnDemand { shard: Bytes(4096), budget: Some(Bytes(8192)), ..OnDemand::default() };
+    /// let table = Engine::host().load_on_demand(encoded, &options)?;
+    /// assert_eq!(table.residency().resident_shards, 0);
+    /// let rows = table.gather(&[999_u32, 1], IdPolicy::Error).await?;
+    /// assert_eq!(rows.values, [3996.0, 3997.0, 3998.0, 3999.0, 4.0, 5.0, 6.0, 7.0]);
+    /// assert_eq!((table.residency().resident_shards, table.residency().shards), (2, 4));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn load_on_demand(
+        &self,
+        source: impl TableSource + wgpu::WasmNotSendSync + 'static,
+        options: &OnDemand,
+    ) -> Result<Table, TableError> {
+        Table::on_demand(&SharedSource::new(source), self.inner.gpu.as_ref(), &self.inner.ledger, options)
     }
 
     /// As [`Engine::load`], blocking.

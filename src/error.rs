@@ -1,9 +1,12 @@
 //! One error enum a phase. Each carries the numbers a caller acts on.
 
+mod shard;
 mod sparse;
 
-pub use sparse::SparseError;
 use thiserror::Error;
+
+pub use shard::{ShardCause, ShardError};
+pub use sparse::SparseError;
 
 use crate::units::Bytes;
 
@@ -232,6 +235,26 @@ pub enum TableError {
         /// The most one binding may have.
         binding: Bytes,
     },
+    /// A scheme whose shards do not stand alone.
+    #[error("table `{table}`: scheme `{scheme}` is not loaded on demand: {reason}; load the table whole")]
+    NotOnDemand {
+        /// The table's name.
+        table: String,
+        /// Its scheme.
+        scheme: String,
+        /// What of the scheme needs more than one shard.
+        reason: &'static str,
+    },
+    /// A budget for shards on demand that does not hold the largest of them.
+    #[error("table `{table}`: a shard takes {shard:#}, and {budget:#} are for all that may be there")]
+    ShardBudget {
+        /// The table's name.
+        table: String,
+        /// Bytes of the largest shard.
+        shard: Bytes,
+        /// The budget.
+        budget: Bytes,
+    },
     /// The encoded parts could not be read.
     #[error(transparent)]
     Source(#[from] SourceError),
@@ -316,6 +339,21 @@ pub enum GatherError {
         /// What is wrong with it.
         problem: String,
     },
+    /// A shard of a table on demand was not loaded.
+    #[error(transparent)]
+    Shard(#[from] ShardError),
+    /// A recorded lookup in a table on demand needs all shards, and not all are there.
+    #[error(
+        "table `{table}`: {resident} of its {shards} shards are there, and a recorded lookup needs all; warm it before"
+    )]
+    NotResident {
+        /// The table's name.
+        table: String,
+        /// Shards that are there.
+        resident: usize,
+        /// Shards of the table.
+        shards: usize,
+    },
     /// Scratch or output would pass the budget.
     #[error(transparent)]
     OverBudget(#[from] OverBudget),
@@ -392,6 +430,9 @@ pub enum ScoreError {
         /// Scores of each.
         each: u64,
     },
+    /// A shard of a table on demand was not loaded.
+    #[error(transparent)]
+    Shard(#[from] ShardError),
     /// Scratch would pass the budget.
     #[error(transparent)]
     OverBudget(#[from] OverBudget),

@@ -10,6 +10,7 @@
 //!   [`Table::gather_buffer`] leaves them on the device, [`Table::encode_gather`] records into an encoder of the caller's.
 //!   [`Table::bag`] sums, averages or takes the maximum of the rows of each bag of ids, without making them.
 //! - [`Table::score`] compares rows with queries by dot product or cosine, and [`Table::top_k`] finds the nearest.
+//! - [`Engine::load_on_demand`] takes a table of any size, of which lookups load what they need: see module [`store`].
 //! - [`Engine::memory`] tells, to the byte, where the memory went; [`EngineBuilder::memory_budget`] bounds it.
 //!
 //! ```
@@ -30,7 +31,7 @@
 //!
 //! # Features
 //!
-//! `files` (default): module `io`. `lowrank` (default): fitting tables of low rank; reading them needs no feature. `cli`: the
+//! `files` (default): module `io`. `remote`: tables in object stores and behind web servers. `lowrank` (default): fitting tables of low rank; reading them needs no feature. `cli`: the
 //! command `gatherum`.
 //!
 //! # Ids
@@ -54,19 +55,21 @@ mod op;
 mod raw;
 mod scheme;
 mod source;
+pub mod store;
 mod table;
 mod units;
 
 pub use engine::{AdapterReport, BackendChoice, BackendInfo, Engine, EngineBuilder};
 pub use error::{
     BagsError, DeviceError, EncodeError, EngineError, GatherError, OverBudget, SchemeError, ScoreError, ShapeError,
-    SourceError, SparseError, TableError,
+    ShardCause, ShardError, SourceError, SparseError, TableError,
 };
 pub use gpu::{Granularity, OutputDtype};
 pub use memory::{MemoryReport, MemoryRow, Placement, RowTooLarge, Shard};
 pub use op::{BadIds, BagMode, Bags, IdBuffer, IdPolicy, IdSource, IdType, Ids, Metric};
 pub use scheme::{Category, Dtype, FitFigure, Part, RowSpan, Scheme, SchemeInfo, TableSpec, swap_nibbles};
 pub use source::{Duplicates, PartSink, RowSource, SliceSource, SparseRows, TableSource};
+pub use store::{OnDemand, Residency};
 pub use table::{
     EncodeReport, EncodedTable, Encoder, GatherStatus, OutputBuffer, Progress, RowBuffer, Rows, Scores, Table, TopK,
     TopKOptions,

@@ -74,6 +74,11 @@ pub trait TableSource {
         offset: u64,
         out: &mut [u8],
     ) -> impl Future<Output = Result<(), SourceError>> + wgpu::WasmNotSend;
+
+    /// Bytes that it has read so far, from wherever they lie; `None` where it does not count them.
+    fn bytes_read(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// What takes the parts of a table while it is encoded.

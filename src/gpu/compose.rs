@@ -170,6 +170,10 @@ pub(crate) enum Bound {
 }
 
 impl Bound {
+    /// As many as a pass binds.
+    #[expect(clippy::cast_possible_truncation, reason = "a pass binds few")]
+    pub(crate) const MOST: Self = Self::Several(SHARDS_A_PASS as u8);
+
     /// How many bindings there are for shards.
     pub(crate) fn places(self) -> usize {
         if self == Self::One { 1 } else { SHARDS_A_PASS }

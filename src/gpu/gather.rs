@@ -1,8 +1,10 @@
 //! Recording a gather: one dispatch for each part of the batch that the limits take, and each set of shards bound.
 
+use std::ops::Range;
+
 use super::{
     Gpu, GpuShard, Tracked,
-    compose::{Op, Sink},
+    compose::{Bound, Op, Sink},
     params::Params,
     pass::{Buffers, Pass, Step, narrow, passes, split},
     pipeline::{IdKind, Key},
@@ -10,7 +12,6 @@ use super::{
 use crate::{
     error::GatherError,
     op::{BadIds, IdType},
-    scheme::TableSpec,
     units::round_up,
 };
 
@@ -58,13 +59,45 @@ pub(crate) struct Output<'a> {
 /// A whole batch. Its buffers have been checked: they hold the ids and the rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GatherCall<'a> {
-    pub(crate) spec: &'a TableSpec,
+    /// Columns.
+    pub(crate) dim: u32,
+    /// What ids are compared with.
+    pub(crate) rows: u32,
     pub(crate) shards: &'a [GpuShard],
     pub(crate) ids: IdBinding<'a>,
     pub(crate) batch: u32,
+    /// The positions of each shard's ids, where they are known; else each id may be of any shard.
+    pub(crate) own: Option<&'a [Range<usize>]>,
     pub(crate) output: Output<'a>,
     /// Two words: bad ids, and the position of the first.
     pub(crate) status: &'a wgpu::Buffer,
+}
+
+impl GatherCall<'_> {
+    /// How many shards the pipeline of a pass binds. Where shards come and go, as many or one: any number of them would make
+    /// a pipeline for each.
+    fn bound(&self, pass: &Pass<'_>) -> Bound {
+        match (self.own, pass.bound) {
+            (Some(_), Bound::Several(_)) => Bound::MOST,
+            (_, bound) => bound,
+        }
+    }
+
+    /// The positions of the ids that a pass looks at.
+    fn positions(&self, pass: &Pass<'_>) -> Vec<Range<u64>> {
+        let Some(own) = self.own else { return std::iter::once(0..self.batch.into()).collect() };
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        // The last of the places is repeated where fewer shards are bound.
+        let mut shards = pass.shards.to_vec();
+        shards.dedup();
+        for own in shards.into_iter().map(|shard| &own[shard]) {
+            match ranges.last_mut() {
+                Some(last) if last.end == own.start as u64 => last.end = own.end as u64,
+                _ => ranges.push(own.start as u64..own.end as u64),
+            }
+        }
+        ranges
+    }
 }
 
 /// Bytes of the status words.
@@ -95,7 +128,7 @@ impl Gpu {
         encoder: &mut wgpu::CommandEncoder,
         call: &GatherCall<'_>,
     ) -> Result<Tracked, GatherError> {
-        let dim = call.spec.shape().dim();
+        let dim = call.dim;
         let sink = match call.output.dtype {
             OutputDtype::F32 => Sink::f32(dim, call.output.offset),
             OutputDtype::F16 => Sink::f16(dim, call.output.offset),
@@ -106,7 +139,7 @@ impl Gpu {
             let key = Key {
                 scheme: pass.spec.scheme().to_string(),
                 dim,
-                bound: pass.bound,
+                bound: call.bound(pass),
                 op,
                 sink,
                 ids: IdKind::new(pass.spec, call.ids.id_type, call.ids.wrap),
@@ -128,38 +161,40 @@ impl Gpu {
     /// Splits a call into dispatches, each with the number of its pass.
     fn steps(&self, call: &GatherCall<'_>, op: Op, passes: &[Pass<'_>]) -> Vec<(usize, Step)> {
         let (align, binding) = (self.storage_align(), self.storage_binding());
-        let row_bytes = u64::from(call.spec.shape().dim()) * call.output.dtype.bytes();
+        let row_bytes = u64::from(call.dim) * call.output.dtype.bytes();
         let id_bytes = u64::from(call.ids.id_type.words()) * 4;
         let most_threads = passes.iter().map(|pass| self.threads(op, pass, 1)).max().unwrap_or(1);
         // Even, so that f16 rows of odd length begin on a word.
         let most = (binding / row_bytes).min(binding / id_bytes).min(self.most_threads() / most_threads).max(2) & !1;
         let mut steps = Vec::new();
-        let mut first = 0u64;
-        while first < u64::from(call.batch) {
-            let rows = most.min(u64::from(call.batch) - first);
-            let (ids_from, ids_skip) = split(call.ids.offset + first * id_bytes, align);
-            let (out_from, out_skip) = split(call.output.offset + first * row_bytes, align);
-            for (number, pass) in passes.iter().enumerate() {
-                let (grid, grid_width) = self.grid(self.threads(op, pass, rows));
-                let params = Params {
-                    rows: call.spec.shape().rows(),
-                    batch: narrow(rows),
-                    grid_width,
-                    position: narrow(first),
-                    ids_start: narrow(ids_skip / 4),
-                    out_start: narrow(out_skip / 4),
-                    ..pass.params
-                };
-                let step = Step {
-                    params,
-                    shards: pass.shards,
-                    input: (ids_from, ids_skip + rows * id_bytes),
-                    output: (out_from, round_up(out_skip + rows * row_bytes, 4)),
-                    grid,
-                };
-                steps.push((number, step));
+        for (number, pass) in passes.iter().enumerate() {
+            for positions in call.positions(pass) {
+                let mut first = positions.start;
+                while first < positions.end {
+                    let rows = most.min(positions.end - first);
+                    let (ids_from, ids_skip) = split(call.ids.offset + first * id_bytes, align);
+                    let (out_from, out_skip) = split(call.output.offset + first * row_bytes, align);
+                    let (grid, grid_width) = self.grid(self.threads(op, pass, rows));
+                    let params = Params {
+                        rows: call.rows,
+                        batch: narrow(rows),
+                        grid_width,
+                        position: narrow(first),
+                        ids_start: narrow(ids_skip / 4),
+                        out_start: narrow(out_skip / 4),
+                        ..pass.params
+                    };
+                    let step = Step {
+                        params,
+                        shards: pass.shards,
+                        input: (ids_from, ids_skip + rows * id_bytes),
+                        output: (out_from, round_up(out_skip + rows * row_bytes, 4)),
+                        grid,
+                    };
+                    steps.push((number, step));
+                    first += rows;
+                }
             }
-            first += rows;
         }
         steps
     }

@@ -31,7 +31,7 @@ pub(crate) use params::params_layout;
 pub use pipeline::Granularity;
 pub use roofline::Roofline;
 pub(crate) use score::ScoreCall;
-pub(crate) use shard::{GpuShard, UploadError};
+pub(crate) use shard::{GpuShard, UploadError, need};
 
 use crate::{error::DeviceError, memory::Ledger};
 

@@ -90,7 +90,7 @@ impl Gpu {
         ];
         resources.extend(buffers.status.map(|status| (2, status.as_entire_binding())));
         let places = step.shards[..pipeline.bound.places()].iter();
-        resources.extend((4..).zip(places.map(|shard| buffers.shards[*shard].buffer.as_entire_binding())));
+        resources.extend((4..).zip(places.map(|shard| buffers.shards[*shard].buffer.binding())));
         let entries: Vec<wgpu::BindGroupEntry<'_>> =
             resources.into_iter().map(|(binding, resource)| wgpu::BindGroupEntry { binding, resource }).collect();
         self.device.create_bind_group(&wgpu::BindGroupDescriptor {

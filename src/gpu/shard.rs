@@ -1,8 +1,12 @@
 //! Shards on the device, and the way there.
 
-use std::sync::Arc;
+use std::{ops::Deref, sync::Arc};
 
-use super::{Gpu, buffer::Tracked, params::ShardParams};
+use super::{
+    Gpu,
+    buffer::{Pooled, Tracked},
+    params::ShardParams,
+};
 use crate::{
     error::{DeviceError, OverBudget, SourceError},
     memory::{Need, Placement, Reservation, Shard},
@@ -17,11 +21,57 @@ pub(crate) const CHUNK: u64 = 4 << 20;
 /// A shard on the device. Clones share its buffer.
 #[derive(Clone, Debug)]
 pub(crate) struct GpuShard {
-    pub(crate) buffer: Arc<Tracked>,
+    pub(crate) buffer: ShardBuffer,
     pub(crate) rows: u32,
     pub(crate) params: ShardParams,
     /// How its rows are stored: that of the table, or of a band of it.
     pub(crate) spec: Arc<TableSpec>,
+}
+
+/// Where the bytes of a shard are.
+#[derive(Clone, Debug)]
+pub(crate) enum ShardBuffer {
+    /// In a buffer of its own.
+    Own(Arc<Tracked>),
+    /// In as many bytes of scratch, as long as a call needs it.
+    Scratch(Arc<Pooled>, wgpu::BufferSize),
+}
+
+impl Deref for ShardBuffer {
+    type Target = wgpu::Buffer;
+
+    fn deref(&self) -> &wgpu::Buffer {
+        match self {
+            Self::Own(buffer) => buffer,
+            Self::Scratch(buffer, _) => buffer,
+        }
+    }
+}
+
+impl ShardBuffer {
+    /// All bytes of the shard.
+    pub(super) fn binding(&self) -> wgpu::BindingResource<'_> {
+        let size = match self {
+            Self::Own(_) => None,
+            // What serves again may be larger than a binding can be.
+            Self::Scratch(_, bytes) => Some(*bytes),
+        };
+        wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer: self, offset: 0, size })
+    }
+}
+
+impl GpuShard {
+    /// A shard of rows that are in scratch.
+    pub(crate) fn scratch(shard: &Shard, band: &Band, buffer: Pooled) -> Self {
+        let bytes = wgpu::BufferSize::new(shard.bytes.0).unwrap_or(wgpu::BufferSize::MIN);
+        let buffer = ShardBuffer::Scratch(Arc::new(buffer), bytes);
+        Self { buffer, rows: shard.rows, params: params(shard), spec: band.spec.clone() }
+    }
+
+    /// The same of a table in which its first row is that one.
+    pub(crate) fn at_row(&self, first_row: u32) -> Self {
+        Self { params: ShardParams { first_row, ..self.params }, ..self.clone() }
+    }
 }
 
 /// Why shards could not be made or filled.
@@ -62,7 +112,8 @@ impl Gpu {
     ) -> Result<GpuShard, DeviceError> {
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
         let buffer = self.catch(label, shard.bytes.0, || self.buffer(reserved, label, usage)).await?;
-        Ok(GpuShard { buffer: Arc::new(buffer), rows: shard.rows, params: params(shard), spec: band.spec.clone() })
+        let buffer = ShardBuffer::Own(Arc::new(buffer));
+        Ok(GpuShard { buffer, rows: shard.rows, params: params(shard), spec: band.spec.clone() })
     }
 
     /// Fills the buffer of one shard, all bytes of it, with its rows and what all rows share.

@@ -3,7 +3,8 @@
 use super::memory::PartBytes;
 use crate::{
     error::SourceError,
-    scheme::{BaggedRows, Codec, MOST_PARTS, TableSpec},
+    memory::Shard,
+    scheme::{BaggedRows, Band, Codec, MOST_PARTS, TableSpec},
     source::TableSource,
 };
 
@@ -34,6 +35,19 @@ impl HostTable {
         Ok(Self { name: name.to_owned(), spec: spec.clone(), parts })
     }
 
+    /// Reads the rows of one shard, all of the same bytes, as a table of its own whose rows count from 0.
+    ///
+    /// # Errors
+    /// [`SourceError`] where a part cannot be read, or memory is short.
+    pub(crate) async fn read_shard(source: &impl TableSource, shard: &Shard, band: &Band) -> Result<Self, SourceError> {
+        let mut table = Self::empty(source.name(), &band.spec.with_rows(shard.rows))?;
+        for (own, part) in band.spec.parts().iter().enumerate() {
+            let start = shard.part_range(part).start;
+            source.read_part(band.parts.start + own, start, &mut table.parts[own]).await?;
+        }
+        Ok(table)
+    }
+
     /// Reads all parts of `source`.
     ///
     /// # Errors
@@ -58,6 +72,12 @@ impl HostTable {
     #[cfg(feature = "files")]
     pub(crate) fn part_mut(&mut self, part: usize) -> &mut [u8] {
         &mut self.parts[part]
+    }
+
+    /// Takes the parts of a table of `spec`, which have the lengths that it says.
+    pub(crate) fn of_parts(name: &str, spec: TableSpec, parts: Vec<Vec<u8>>) -> Self {
+        debug_assert!(spec.parts().iter().zip(&parts).all(|(part, bytes)| part.bytes().0 == bytes.len() as u64));
+        Self { name: name.to_owned(), spec, parts: parts.into_iter().map(PartBytes::Heap).collect() }
     }
 
     /// Scheme, shape and parts.

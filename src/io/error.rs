@@ -22,6 +22,15 @@ pub enum FileError {
         #[source]
         error: io::Error,
     },
+    /// A source of bytes that failed.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// A table without checksums of blocks, which cannot be read on demand.
+    #[error("{file}: has no checksums of blocks, by which pieces of it are believed; read it whole, or write it again")]
+    NoBlocks {
+        /// The file.
+        file: String,
+    },
     /// No format this library reads.
     #[error("{file}: {reason}")]
     Unrecognised {
@@ -282,6 +291,7 @@ impl From<FileError> for SourceError {
     fn from(error: FileError) -> Self {
         match error {
             FileError::Io { what, error } => Self::Io { what, error },
+            FileError::Source(error) => error,
             other => Self::Invalid(other.to_string()),
         }
     }

@@ -36,13 +36,29 @@
 //! part scales F32 [341479, 1] xxh3:0123456789abcdef
 //! words 3128704 xxh3:0123456789abcdef
 //! ```
+//!
+//! - The metadata MAY say checksums of blocks, by which a reader of some rows believes what it has read. A writer SHOULD
+//!   write them; a reader that reads all MAY ignore them, and one that reads on demand MUST refuse a table without.
+//!   `block_bytes` is the size of a block, a power of two from 4096 to 2^30. `blocks.NAME` is, for each part, the XXH3 of each
+//!   of its blocks, 16 lower-case hexadecimal digits each and nothing between; the last block has the bytes that are left.
+//!   `checksum.blocks` is that of these lines, the first with the description's checksum:
+//!
+//! ```text
+//! description xxh3:0123456789abcdef
+//! block_bytes 65536
+//! blocks codes 0123456789abcdef0123456789abcdef...
+//! blocks scales 0123456789abcdef
+//! ```
 
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use super::header::Header;
+use super::{
+    block_sums::{self, BlockSums},
+    header::Header,
+};
 use crate::scheme::{Part, TableSpec};
 
 pub(super) const FORMAT: &str = "gatherum";
@@ -68,6 +84,8 @@ pub(super) struct Contents<'a> {
     pub(super) words: Option<u64>,
     /// Of each part in the scheme's order, and of the words.
     pub(super) checksums: Vec<String>,
+    /// Of the blocks of each part.
+    pub(super) blocks: Option<&'a BlockSums>,
 }
 
 /// The part numbers in the order in which a writer puts them: wider types first.
@@ -114,6 +132,13 @@ impl Contents<'_> {
         for (name, checksum) in names.zip(&self.checksums) {
             note(&format!("checksum.{name}"), checksum);
         }
+        if let Some(blocks) = self.blocks {
+            note(block_sums::BLOCK_BYTES, &blocks.block.to_string());
+            note(block_sums::CHECKSUM, &blocks.checksum(spec, &self.checksum()));
+            for (number, part) in spec.parts().iter().enumerate() {
+                note(&block_sums::key(part.name()), &blocks.digits(number));
+            }
+        }
         let mut tensors = Map::new();
         tensors.insert("__metadata__".to_owned(), Value::Object(metadata));
         let mut end = 0;
@@ -151,7 +176,7 @@ mod tests {
     fn the_header_is_as_the_format_says() {
         let spec = "int8".parse::<Scheme>().unwrap().spec(Shape::new(341_479, 100).unwrap()).unwrap();
         let sums = vec![written(1), written(2), written(0x0123_4567_89ab_cdef)];
-        let contents = Contents { spec: &spec, words: Some(3_128_704), checksums: sums };
+        let contents = Contents { spec: &spec, words: Some(3_128_704), checksums: sums, blocks: None };
         let header = contents.header();
         assert_eq!(header.len() % 8, 0);
         let json: Value = serde_json::from_slice(&header[8..]).unwrap();

@@ -4,8 +4,11 @@
 //! and fastText. [`TableWriter`] and [`TableFile`] write and read tables, in the format of [`layout`]; [`TableStream`] takes one
 //! as its bytes come. [`write_npy`] gives rows to others.
 //!
+//! [`StoredTable`] reads a table on demand, from wherever its bytes lie: a file, a web server, an object store.
+//!
 //! No reader trusts a number in a file: what is allocated follows from bytes that are there.
 
+mod block_sums;
 mod blocks;
 mod compressed;
 mod elements;
@@ -22,6 +25,7 @@ mod npy_header;
 mod npz;
 mod open;
 mod python;
+mod stored;
 mod table_file;
 mod table_header;
 mod table_stream;
@@ -36,6 +40,7 @@ use std::{fs::File, path::Path};
 pub use error::{FileError, StreamError};
 pub use npy::write_npy;
 pub use open::{Format, Input, OpenOptions, open_rows};
+pub use stored::StoredTable;
 pub use table_file::{TableFile, is_table};
 pub use table_stream::TableStream;
 pub use table_writer::{TableWriter, save_table};

@@ -11,7 +11,7 @@ use super::{
     FileError, Vocabulary, file_name,
     header::{Header, is_safetensors},
     layout, open_file,
-    table_header::{TableHeader, TensorPlace},
+    table_header::{TableHeader, TensorPlace, check_start},
 };
 use crate::{error::SourceError, scheme::TableSpec, source::TableSource};
 
@@ -54,10 +54,7 @@ impl<R: Read + Seek> TableFile<R> {
         let mut start = Vec::new();
         reader.rewind().map_err(FileError::io(file))?;
         reader.by_ref().take(9).read_to_end(&mut start).map_err(FileError::io(file))?;
-        if start.get(8).is_some_and(|brace| *brace != b'{') && !is_safetensors(&start) {
-            let reason = "it does not begin as safetensors files do".to_owned();
-            return Err(FileError::NotTable { file: file.to_owned(), reason });
-        }
+        check_start(file, &start)?;
         let header = TableHeader::new(file, &Header::read(file, &mut reader)?)?;
         for tensor in &header.tensors {
             verify(file, tensor, &mut reader)?;
@@ -150,5 +147,5 @@ fn verify<R: Read + Seek>(file: &str, tensor: &TensorPlace, reader: &mut R) -> R
             Err(error) => return Err(FileError::io(file)(error)),
         }
     }
-    tensor.compare(file, &hasher)
+    tensor.compare(file, hasher.digest())
 }

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use safetensors::tensor::TensorInfo;
-use xxhash_rust::xxh3::Xxh3;
 
 use super::{
     FileError,
-    header::Header,
+    block_sums::{self, BlockSums},
+    header::{Header, is_safetensors},
     layout::{self, Contents, WORDS},
 };
 use crate::{
@@ -23,6 +23,8 @@ pub(super) struct TableHeader {
     pub(super) metadata: HashMap<String, String>,
     /// The parts in the scheme's order, and the words behind them where the file has any.
     pub(super) tensors: Vec<TensorPlace>,
+    /// Checksums of the blocks of each part, where the file has them.
+    pub(super) blocks: Option<BlockSums>,
 }
 
 /// A tensor of the file.
@@ -34,6 +36,15 @@ pub(super) struct TensorPlace {
     pub(super) bytes: u64,
     /// As the metadata has it.
     pub(super) checksum: String,
+}
+
+/// Refuses what does not begin as a table does.
+pub(super) fn check_start(file: &str, start: &[u8]) -> Result<(), FileError> {
+    if start.get(8).is_some_and(|brace| *brace != b'{') && !is_safetensors(start) {
+        let reason = "it does not begin as safetensors files do".to_owned();
+        return Err(FileError::NotTable { file: file.to_owned(), reason });
+    }
+    Ok(())
 }
 
 impl TableHeader {
@@ -80,9 +91,16 @@ impl TableHeader {
             checksum: checksum.clone(),
         });
         let tensors = tensors.collect();
-        let contents = Contents { spec: &spec, words: words.map(|(_, bytes)| bytes), checksums };
-        compare(file, "the header's description", &stored("checksum")?, contents.checksum())?;
-        Ok(Self { spec, metadata, tensors })
+        let contents = Contents { spec: &spec, words: words.map(|(_, bytes)| bytes), checksums, blocks: None };
+        let description = contents.checksum();
+        compare(file, "the header's description", &stored("checksum")?, description.clone())?;
+        let blocks = BlockSums::read(&spec, &metadata);
+        let blocks = blocks.map_err(|reason| FileError::Header { file: file.to_owned(), reason })?;
+        if let Some(blocks) = &blocks {
+            let computed = blocks.checksum(&spec, &description);
+            compare(file, "the checksums of blocks", &stored(block_sums::CHECKSUM)?, computed)?;
+        }
+        Ok(Self { spec, metadata, tensors, blocks })
     }
 
     /// The words' tensor, where the file has one.
@@ -93,8 +111,8 @@ impl TableHeader {
 
 impl TensorPlace {
     /// Compares the checksum of all its bytes.
-    pub(super) fn compare(&self, file: &str, hasher: &Xxh3) -> Result<(), FileError> {
-        compare(file, &format!("part `{}`", self.name), &self.checksum, layout::written(hasher.digest()))
+    pub(super) fn compare(&self, file: &str, digest: u64) -> Result<(), FileError> {
+        compare(file, &format!("part `{}`", self.name), &self.checksum, layout::written(digest))
     }
 }
 

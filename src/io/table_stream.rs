@@ -204,7 +204,7 @@ impl Tensors {
     /// Compares the checksums of tensors that are complete, and goes to the next.
     fn next(&mut self, file: &str) -> Result<(), FileError> {
         while let Some(tensor) = self.current().filter(|tensor| tensor.bytes == self.done) {
-            tensor.compare(file, &self.hasher)?;
+            tensor.compare(file, self.hasher.digest())?;
             self.order.pop();
             self.done = 0;
             self.hasher = layout::hasher();

@@ -10,7 +10,9 @@ use tempfile::NamedTempFile;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::{
-    FileError, Vocabulary, file_name,
+    FileError, Vocabulary,
+    block_sums::{self, BlockHasher, BlockSums},
+    file_name,
     layout::{self, Contents},
 };
 use crate::{
@@ -61,6 +63,7 @@ struct WrittenPart {
     /// Bytes written so far.
     written: u64,
     checksum: Box<HasherDebug>,
+    blocks: Box<BlockHasher>,
 }
 
 /// [`Xxh3`] has no `Debug`.
@@ -89,7 +92,9 @@ impl TableWriter {
         let mut file = temporary(folder(path)).map_err(FileError::io(format!("{name}: making a temporary file")))?;
         let words_bytes = words.map(|words| words.joined().len() as u64);
         let blank = vec![layout::written(0); spec.parts().len() + usize::from(words.is_some())];
-        let mut end = Contents { spec, words: words_bytes, checksums: blank }.header().len() as u64;
+        let blocks = BlockSums::blank(spec);
+        let contents = Contents { spec, words: words_bytes, checksums: blank, blocks: Some(&blocks) };
+        let mut end = contents.header().len() as u64;
         let mut offsets = vec![0; spec.parts().len()];
         for number in layout::order(spec) {
             offsets[number] = end;
@@ -102,6 +107,7 @@ impl TableWriter {
             offset,
             written: 0,
             checksum: Box::new(HasherDebug(layout::hasher())),
+            blocks: Box::new(BlockHasher::new(blocks.block)),
         });
         Ok(Self {
             file,
@@ -130,11 +136,13 @@ impl TableWriter {
             }
         }
         let sums = self.parts.iter().map(|part| part.checksum.0.digest()).chain(self.words.map(|(_, sum)| sum));
-        let contents = Contents {
-            spec: &self.spec,
-            words: self.words.map(|(bytes, _)| bytes),
-            checksums: sums.map(layout::written).collect(),
+        let checksums = sums.map(layout::written).collect();
+        let blocks = BlockSums {
+            block: block_sums::block_bytes(&self.spec),
+            parts: self.parts.into_iter().map(|part| part.blocks.finish()).collect(),
         };
+        let contents =
+            Contents { spec: &self.spec, words: self.words.map(|(bytes, _)| bytes), checksums, blocks: Some(&blocks) };
         write_at(&mut self.file, 0, &contents.header()).map_err(FileError::io(&name))?;
         self.file.as_file().sync_all().map_err(FileError::io(format!("{name}: writing to the disk")))?;
         self.file.persist(&self.path).map_err(|error| FileError::io(format!("{name}: renaming"))(error.error))?;
@@ -154,6 +162,7 @@ impl PartSink for TableWriter {
         }
         write_at(&mut self.file, done.offset + offset, bytes).map_err(FileError::io(name))?;
         done.checksum.0.update(bytes);
+        done.blocks.update(bytes);
         done.written += length;
         Ok(())
     }

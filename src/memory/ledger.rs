@@ -2,16 +2,30 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
 use super::{MemoryReport, MemoryRow};
 use crate::{error::OverBudget, scheme::Category, units::Bytes};
 
 /// Live and peak bytes by label and category, and the budget over their sum.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Ledger {
     state: Arc<Mutex<State>>,
+    spare: Arc<Mutex<Vec<Weak<dyn Spare>>>>,
+}
+
+/// What holds memory that can be had again: it goes before anybody is refused.
+pub(crate) trait Spare: wgpu::WasmNotSendSync {
+    /// Lets go of some; 0 where there is nothing that can be spared.
+    fn let_go(&self) -> u64;
+}
+
+impl fmt::Debug for Ledger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ledger").field("state", &self.state).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug)]
@@ -57,7 +71,21 @@ pub(crate) struct Reservation {
 impl Ledger {
     pub(crate) fn new(budget: Option<Bytes>) -> Self {
         let state = State { budget: budget.map(|budget| budget.0), live: 0, peak: 0, rows: BTreeMap::new() };
-        Self { state: Arc::new(Mutex::new(state)) }
+        Self { state: Arc::new(Mutex::new(state)), spare: Arc::default() }
+    }
+
+    /// Asks `spare` as well before anybody is refused, as long as it lives.
+    pub(crate) fn reclaim_from(&self, spare: &Arc<impl Spare + 'static>) {
+        let mut all = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|spare| spare.strong_count() > 0);
+        let spare: Weak<dyn Spare> = Arc::downgrade(spare) as Weak<dyn Spare>;
+        all.push(spare);
+    }
+
+    /// Has somebody let go of what can be had again, and says whether anybody did.
+    fn reclaim(&self) -> bool {
+        let all: Vec<_> = self.spare.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        all.iter().filter_map(Weak::upgrade).any(|spare| spare.let_go() > 0)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -72,6 +100,16 @@ impl Ledger {
 
     /// Enters all of `needs`, or none of them.
     pub(crate) fn reserve(&self, needs: Vec<Need>) -> Result<Vec<Reservation>, OverBudget> {
+        while let Err(refused) = self.enter(&needs) {
+            // Each turn lets go of something.
+            if !self.reclaim() {
+                return Err(refused);
+            }
+        }
+        Ok(needs.into_iter().map(|need| Reservation { ledger: self.clone(), need }).collect())
+    }
+
+    fn enter(&self, needs: &[Need]) -> Result<(), OverBudget> {
         let mut state = self.lock();
         let totals = needs.iter().map(Need::total);
         let needed = totals.clone().fold(0, u64::saturating_add);
@@ -85,11 +123,8 @@ impl Ledger {
                 largest: Bytes(totals.max().unwrap_or(0)),
             });
         }
-        for need in &needs {
-            state.enter(need);
-        }
-        drop(state);
-        Ok(needs.into_iter().map(|need| Reservation { ledger: self.clone(), need }).collect())
+        needs.iter().for_each(|need| state.enter(need));
+        Ok(())
     }
 
     /// Enters one buffer.

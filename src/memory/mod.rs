@@ -5,6 +5,6 @@ mod ledger;
 mod placement;
 mod report;
 
-pub(crate) use ledger::{Ledger, Need, Reservation};
+pub(crate) use ledger::{Ledger, Need, Reservation, Spare};
 pub use placement::{Placement, RowTooLarge, Shard};
 pub use report::{MemoryReport, MemoryRow};

@@ -124,6 +124,11 @@ impl Placement {
         &self.shards
     }
 
+    /// The shards.
+    pub(crate) fn into_shards(self) -> Vec<Shard> {
+        self.shards
+    }
+
     /// Bytes of all shards.
     #[must_use]
     pub fn bytes(&self) -> Bytes {

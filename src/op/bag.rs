@@ -190,6 +190,20 @@ pub(crate) const STRETCH: u32 = 1024;
 const BLOCK: usize = 1024;
 
 impl CheckedBags<'_> {
+    /// Bags `part`, with `rows` in place of their ids; `left_out` is that of the padding id.
+    pub(crate) fn of_rows<'b>(&'b self, part: Range<usize>, rows: &'b [u32], left_out: u32) -> CheckedBags<'b> {
+        let begin = self.starts[part.start];
+        debug_assert_eq!(self.starts[part.end] - begin, rows.len(), "a row for each id");
+        CheckedBags {
+            ids: rows.into(),
+            weights: self.weights.map(|weights| &weights[begin..][..rows.len()]),
+            normalised: self.normalised,
+            padding: self.padding.map(|_| left_out.into()),
+            mode: self.mode,
+            starts: self.starts[part.start..=part.end].iter().map(|start| start - begin).collect(),
+        }
+    }
+
     /// Number of bags.
     pub(crate) fn len(&self) -> usize {
         self.starts.len() - 1

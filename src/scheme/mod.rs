@@ -212,6 +212,21 @@ impl TableSpec {
         self.scheme.codec.buckets(1).map_or(1, Buckets::each)
     }
 
+    /// The stored rows as a table of their own, whose ids are their numbers.
+    pub(crate) fn stored(&self) -> Self {
+        let codec = self.buckets().and_then(|_| self.scheme.codec.stores_by().cloned());
+        let shape = Shape::new(self.stored_rows().into(), self.shape.dim().into());
+        match (codec, shape) {
+            (Some(codec), Ok(shape)) => Self::new(Scheme { codec }, shape),
+            _ => self.clone(),
+        }
+    }
+
+    /// That of as many of its rows, for a table without bands.
+    pub(crate) fn with_rows(&self, rows: u32) -> Self {
+        Self::new(self.scheme.clone(), self.shape.with_rows(rows))
+    }
+
     /// The same without what one table alone needed (see [`Codec::without_rows`]).
     pub(crate) fn without_rows(self) -> Self {
         match self.scheme.codec.without_rows() {

@@ -84,6 +84,10 @@ impl Table {
         bags: &Bags<'a>,
         policy: IdPolicy,
     ) -> Result<RowBuffer, GatherError> {
+        if let Place::OnDemand(shards) = &self.inner.place {
+            let (bags, bad) = self.check_bags(ids.into(), bags, policy)?;
+            return shards.bags_to_buffer(self.name(), &bags, self.resolver(policy), bad).await;
+        }
         let device = self.device()?;
         let (bags, bad) = self.check_bags(ids.into(), bags, policy)?;
         device.bags_to_buffer(&bags, policy, bad).await
@@ -119,6 +123,7 @@ impl Table {
                 Ok(())
             }
             Place::Gpu { .. } => self.device()?.bags_to_host(bags, policy, out).await,
+            Place::OnDemand(shards) => shards.bags_to_host(self.name(), bags, self.resolver(policy), out).await,
         }
     }
 }

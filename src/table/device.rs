@@ -113,7 +113,8 @@ impl DeviceTable<'_> {
             status = self.gpu.status([ids.count, 0])?;
         } else if ids.count > 0 {
             let call = GatherCall {
-                spec: self.spec,
+                dim: self.spec.shape().dim(),
+                rows: self.spec.shape().rows(),
                 shards: self.shards,
                 ids: IdBinding {
                     buffer: ids.buffer,
@@ -122,6 +123,7 @@ impl DeviceTable<'_> {
                     wrap: policy == IdPolicy::Wrap && ids.id_type == IdType::I64,
                 },
                 batch: ids.count,
+                own: None,
                 output: Output { buffer: output.buffer, offset: output.offset, dtype: output.dtype },
                 status: &status,
             };
@@ -220,7 +222,7 @@ impl DeviceTable<'_> {
         Ok(RowBuffer { buffer, rows, dim: self.spec.shape().dim(), dtype, bad })
     }
 
-    async fn submit(
+    pub(super) async fn submit(
         &self,
         ids: IdSource<'_>,
         policy: IdPolicy,

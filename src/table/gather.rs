@@ -1,6 +1,6 @@
 //! Looking rows up: to host memory, to a buffer, or recorded into a caller's encoder.
 
-use half::f16;
+use half::{f16, slice::HalfFloatSliceExt};
 
 use super::{
     Table,
@@ -12,13 +12,15 @@ use crate::{
     error::GatherError,
     gpu::OutputDtype,
     host::HostTable,
-    op::{BadIds, IdBuffer, IdPolicy, IdSource, Ids},
+    op::{BadIds, IdBuffer, IdPolicy, IdSource, Ids, Resolver},
 };
 
 /// An element that rows are delivered in.
 pub(super) trait Element: bytemuck::Pod + Send + Sync {
     const DTYPE: OutputDtype;
     fn on_host(table: &HostTable, ids: Ids<'_>, policy: IdPolicy, out: &mut [Self]) -> Result<BadIds, GatherError>;
+    /// Rounds values of rows, as many as `out` takes.
+    fn round(values: &[f32], out: &mut [Self]);
 }
 
 impl Element for f32 {
@@ -26,12 +28,20 @@ impl Element for f32 {
     fn on_host(table: &HostTable, ids: Ids<'_>, policy: IdPolicy, out: &mut [Self]) -> Result<BadIds, GatherError> {
         table.gather_f32(ids, policy, out)
     }
+
+    fn round(values: &[f32], out: &mut [Self]) {
+        out.copy_from_slice(values);
+    }
 }
 
 impl Element for f16 {
     const DTYPE: OutputDtype = OutputDtype::F16;
     fn on_host(table: &HostTable, ids: Ids<'_>, policy: IdPolicy, out: &mut [Self]) -> Result<BadIds, GatherError> {
         table.gather_f16(ids, policy, out)
+    }
+
+    fn round(values: &[f32], out: &mut [Self]) {
+        out.convert_from_f32_slice(values);
     }
 }
 
@@ -116,7 +126,12 @@ impl Table {
         policy: IdPolicy,
         dtype: OutputDtype,
     ) -> Result<RowBuffer, GatherError> {
-        self.device()?.to_buffer(ids.into(), policy, dtype).await
+        let Place::OnDemand(shards) = &self.inner.place else {
+            return self.device()?.to_buffer(ids.into(), policy, dtype).await;
+        };
+        let ids = shards.host_ids(self.name(), ids.into()).await?;
+        let resolver = self.check_ids(ids.ids(), policy)?;
+        shards.to_buffer(self.name(), ids.ids(), resolver, dtype).await
     }
 
     /// Records a lookup into the caller's encoder and buffer; submits nothing.
@@ -126,7 +141,8 @@ impl Table {
     ///
     /// # Errors
     /// [`GatherError::Buffer`] where a buffer is too small, lacks a usage, or an offset is no multiple of 4;
-    /// [`GatherError::NoDevice`] on the host backend.
+    /// [`GatherError::NoDevice`] on the host backend; [`GatherError::NotResident`] for a table on demand of which a shard is
+    /// not there: nothing can be loaded while commands are recorded.
     pub fn encode_gather(
         &self,
         encoder: &mut wgpu::CommandEncoder,
@@ -134,7 +150,27 @@ impl Table {
         policy: IdPolicy,
         output: OutputBuffer<'_>,
     ) -> Result<GatherStatus, GatherError> {
-        self.device()?.encode(encoder, ids, policy, output)
+        let Place::OnDemand(shards) = &self.inner.place else {
+            return self.device()?.encode(encoder, ids, policy, output);
+        };
+        let (name, spec) = (self.name(), self.spec());
+        let Some(gpu) = shards.gpu() else { return Err(GatherError::NoDevice { table: name.to_owned() }) };
+        let all = shards.all(spec).map_err(|resident| GatherError::NotResident {
+            table: name.to_owned(),
+            resident,
+            shards: shards.placed().len(),
+        })?;
+        DeviceTable { name, spec, gpu, shards: &all }.encode(encoder, ids, policy, output)
+    }
+
+    /// Refuses bad ids where the policy says so.
+    fn check_ids(&self, ids: Ids<'_>, policy: IdPolicy) -> Result<Resolver, GatherError> {
+        let resolver = Resolver::new(self.spec(), policy);
+        if policy == IdPolicy::Error {
+            let id = |position| usize::try_from(position).ok().and_then(|position| ids.get(position));
+            resolver.refuse(self.name(), resolver.check(ids), id)?;
+        }
+        Ok(resolver)
     }
 
     pub(super) fn device(&self) -> Result<DeviceTable<'_>, GatherError> {
@@ -142,7 +178,7 @@ impl Table {
             Place::Gpu { gpu, shards } => {
                 Ok(DeviceTable { name: &self.inner.name, spec: &self.inner.spec, gpu, shards })
             }
-            Place::Host { .. } => Err(GatherError::NoDevice { table: self.inner.name.clone() }),
+            Place::Host { .. } | Place::OnDemand(_) => Err(GatherError::NoDevice { table: self.inner.name.clone() }),
         }
     }
 
@@ -180,6 +216,11 @@ impl Table {
             (Place::Host { table, .. }, IdSource::Host(ids)) => T::on_host(table, ids, policy, out),
             (Place::Host { .. }, IdSource::Device(_)) => Err(GatherError::NoDevice { table: self.inner.name.clone() }),
             (Place::Gpu { .. }, ids) => self.device()?.to_host(ids, policy, out).await,
+            (Place::OnDemand(shards), ids) => {
+                let ids = shards.host_ids(self.name(), ids).await?;
+                let resolver = self.check_ids(ids.ids(), policy)?;
+                shards.to_host(ids.ids(), resolver, out).await
+            }
         }
     }
 }

@@ -90,7 +90,7 @@ impl Loading {
                 let begin = usize::try_from(begin).unwrap_or(usize::MAX);
                 table.part_mut(part)[begin..begin + bytes.len()].copy_from_slice(bytes);
             }
-            Unfilled::Host(Place::Gpu { .. }) => unreachable!("made on the host"),
+            Unfilled::Host(Place::Gpu { .. } | Place::OnDemand(_)) => unreachable!("made on the host"),
             Unfilled::Gpu(shards) => shards.write(part, begin, bytes).await?,
             Unfilled::Whole(whole) => whole.table.write_part(part, begin, bytes)?,
         }

@@ -10,7 +10,9 @@ mod encoded;
 mod gather;
 #[cfg(feature = "files")]
 mod loading;
+mod on_demand;
 mod report;
+mod residency;
 mod resident;
 mod rows;
 mod score;

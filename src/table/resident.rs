@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
+use super::on_demand::Shards;
 use crate::{
     error::TableError,
     gpu::{Gpu, GpuShard, UploadError},
@@ -9,6 +10,7 @@ use crate::{
     memory::{Ledger, Need, Placement, Reservation},
     scheme::TableSpec,
     source::TableSource,
+    store::{OnDemand, SharedSource},
     units::Bytes,
 };
 
@@ -29,8 +31,16 @@ pub(super) struct Inner {
 
 /// Where the rows are.
 pub(super) enum Place {
-    Host { table: HostTable, _reserved: Reservation },
-    Gpu { gpu: Arc<Gpu>, shards: Vec<GpuShard> },
+    Host {
+        table: HostTable,
+        _reserved: Reservation,
+    },
+    Gpu {
+        gpu: Arc<Gpu>,
+        shards: Vec<GpuShard>,
+    },
+    /// Where they are needed, when they are.
+    OnDemand(Shards),
 }
 
 impl Table {
@@ -67,6 +77,20 @@ impl Table {
         Self { inner: Arc::new(Inner { name: name.to_owned(), spec: spec.clone(), place, bytes }) }
     }
 
+    /// Takes a table whose shards are loaded when they are needed.
+    pub(crate) fn on_demand(
+        source: &SharedSource,
+        gpu: Option<&Arc<Gpu>>,
+        ledger: &Ledger,
+        options: &OnDemand,
+    ) -> Result<Self, TableError> {
+        let shards = match gpu {
+            Some(gpu) => Shards::on_gpu(source.clone(), gpu.clone(), options)?,
+            None => Shards::on_host(source.clone(), ledger, options)?,
+        };
+        Ok(Self::new(source.name(), source.spec(), shards.residency().bytes, Place::OnDemand(shards)))
+    }
+
     /// The table's name: that of its source.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -79,18 +103,19 @@ impl Table {
         &self.inner.spec
     }
 
-    /// Bytes it takes where it is, padding included.
+    /// Bytes it takes where it is, padding included; on demand, those that it takes once all of it is there.
     #[must_use]
     pub fn bytes(&self) -> Bytes {
         self.inner.bytes
     }
 
-    /// Buffers it is split over on the device; 1 on the host.
+    /// Buffers it is split over on the device; 1 on the host, unless it is there on demand.
     #[must_use]
     pub fn shards(&self) -> usize {
         match &self.inner.place {
             Place::Host { .. } => 1,
             Place::Gpu { shards, .. } => shards.len(),
+            Place::OnDemand(shards) => shards.placed().len(),
         }
     }
 }

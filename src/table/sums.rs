@@ -6,6 +6,7 @@ use super::{Table, resident::Place};
 use crate::{
     error::ScoreError,
     gpu::{Gpu, GpuShard, Pooled, ScoreCall},
+    host::HostTable,
     op::{Panel, Queries, Sums},
     scheme::{Buckets, Category},
 };
@@ -63,35 +64,61 @@ impl Table {
     ) -> Result<(), ScoreError> {
         let mut sums = Sums::default();
         match &self.inner.place {
-            Place::Host { table, .. } => {
-                for rows in split(rows, HOST_SUMS / panel.count()) {
-                    table.score(panel, rows, &mut sums);
-                    sums.measure();
-                    visit(&sums);
-                }
-            }
+            Place::Host { table, .. } => on_host(panel, table, 0, &rows, &mut sums, &mut visit),
             Place::Gpu { gpu, shards } => {
                 let device = DeviceSums::new(gpu, panel, self.spec().each()).await?;
-                let spans = panel.spans();
-                // Rows of one stored one are taken shard by shard.
-                let one = |shard: &'_ GpuShard| {
-                    let first = shard.params.first_row;
-                    rows.start.max(first)..rows.end.min(first + shard.rows)
+                if device.each == 1 {
+                    // Rows of one stored one are taken shard by shard.
+                    for shard in shards {
+                        let first = shard.params.first_row;
+                        let within = rows.start.max(first)..rows.end.min(first + shard.rows);
+                        device.read_all(std::slice::from_ref(shard), within, &mut sums, &mut visit).await?;
+                    }
+                } else {
+                    device.read_all(shards, rows, &mut sums, &mut visit).await?;
+                }
+            }
+            Place::OnDemand(shards) => {
+                let device = match shards.gpu() {
+                    Some(gpu) => Some(DeviceSums::new(gpu, panel, 1).await?),
+                    None => None,
                 };
-                let sets: Vec<(&[GpuShard], Range<u32>)> = match device.each {
-                    1 => shards.iter().map(|shard| (std::slice::from_ref(shard), one(shard))).collect(),
-                    _ => vec![(shards, rows.clone())],
-                };
-                for (shards, within) in sets {
-                    for rows in split(within, DEVICE_SUMS / (panel.count() * spans)) {
-                        device.read(shards, rows, &mut sums).await?;
-                        sums.measure();
-                        visit(&sums);
+                for group in shards.scan_groups(&rows) {
+                    let scanned = shards.scan(group).await?;
+                    if let Some(device) = &device {
+                        for shard in scanned.on_gpu() {
+                            let first = shard.params.first_row;
+                            let within = rows.start.max(first)..rows.end.min(first + shard.rows);
+                            device.read_all(std::slice::from_ref(shard), within, &mut sums, &mut visit).await?;
+                        }
+                    } else {
+                        for (first, table) in scanned.on_host() {
+                            on_host(panel, table, first, &rows, &mut sums, &mut visit);
+                        }
                     }
                 }
             }
         }
         Ok(())
+    }
+}
+
+/// Sums of those of `rows` that are in `table`, whose first row is row `first` of them all.
+fn on_host(
+    panel: &Panel<'_>,
+    table: &HostTable,
+    first: u32,
+    rows: &Range<u32>,
+    sums: &mut Sums,
+    visit: &mut impl FnMut(&Sums),
+) {
+    let end = first + table.spec().stored_rows();
+    let within = rows.start.max(first)..rows.end.min(end);
+    for rows in split(within, HOST_SUMS / panel.count()) {
+        table.score(panel, rows.start - first..rows.end - first, sums);
+        sums.first_row = rows.start;
+        sums.measure();
+        visit(sums);
     }
 }
 
@@ -122,6 +149,22 @@ impl<'a> DeviceSums<'a> {
         gpu.catch("an upload of queries", bytes.len() as u64, || gpu.queue.write_buffer(&queries, 0, bytes)).await?;
         let spans = panel.spans();
         Ok(Self { gpu, count: panel.count(), with_squares: panel.squares(), spans, each, queries })
+    }
+
+    /// Sums of rows of these shards, by chunks.
+    async fn read_all(
+        &self,
+        shards: &[GpuShard],
+        rows: Range<u32>,
+        sums: &mut Sums,
+        visit: &mut impl FnMut(&Sums),
+    ) -> Result<(), ScoreError> {
+        for rows in split(rows, DEVICE_SUMS / (self.count * self.spans)) {
+            self.read(shards, rows, sums).await?;
+            sums.measure();
+            visit(sums);
+        }
+        Ok(())
     }
 
     /// Sums of rows of these shards.

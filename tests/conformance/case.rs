@@ -1,6 +1,11 @@
 //! Cases, and the tests that they are stamped out to.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::{
+    fs::OpenOptions,
+    io::Write,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    time::{Duration, Instant},
+};
 
 use gatherum::Scheme;
 use libtest_mimic::{Completion, Failed, Trial};
@@ -113,8 +118,10 @@ fn on_backend(
         Ok(backend) => {
             let backend: &'static Backend = backend;
             Trial::test(name, move || {
+                let start = Instant::now();
                 let result = attempt(case, scheme, backend.name, || run(backend));
                 backend.trim();
+                note_time(case.name, scheme, backend.name, start.elapsed());
                 result
             })
         }
@@ -122,6 +129,14 @@ fn on_backend(
         Err(_) => Trial::ignorable_test(name, || Ok(Completion::ignored_with("no such adapter"))),
     };
     Some(trial.with_kind(case.operation))
+}
+
+/// Appends a line to the file that `GATHERUM_TEST_TIMES` names: how long a test took, in milliseconds, and which it was.
+fn note_time(case: &str, scheme: &str, backend: &str, time: Duration) {
+    let Some(path) = std::env::var_os("GATHERUM_TEST_TIMES") else { return };
+    let line = format!("{}\t{case}\t{scheme}\t{backend}\n", time.as_millis());
+    let file = OpenOptions::new().create(true).append(true).open(path);
+    file.and_then(|mut file| file.write_all(line.as_bytes())).expect("the file for times can be written");
 }
 
 /// Runs a test; a panic is its failure, unless it is an expected one.

@@ -12,6 +12,7 @@
 //! GATHERUM_TEST_ADAPTERS=lavapipe,swiftshader,gl   adapters that must be there: one that is not is a failed test
 //! GATHERUM_TEST_ADAPTERS=gpu                       the first adapter that is no software
 //! (not set)                                        adapters that are not there are ignored, visibly
+//! GATHERUM_TEST_TIMES=FILE                         each test appends its milliseconds and its name to that file
 //! ```
 
 mod backend;
@@ -30,6 +31,7 @@ mod lookup;
 mod loss;
 mod names;
 mod neutral;
+mod on_demand;
 mod random;
 mod scores;
 mod shapes;
@@ -55,6 +57,7 @@ const CASES: &[&[Case]] = &[
     devices::CASES,
     loss::CASES,
     neutral::CASES,
+    on_demand::CASES,
     random::CASES,
 ];
 

@@ -6,6 +6,7 @@ mod foreign;
 mod formats;
 mod gguf;
 mod npz;
+mod on_demand;
 mod own;
 mod stream;
 mod vectors;

@@ -8,7 +8,8 @@ use std::{
 };
 
 use gatherum::{
-    DeviceError, EncodeError, EngineError, GatherError, OverBudget, ScoreError, SourceError, TableError, io::FileError,
+    DeviceError, EncodeError, EngineError, GatherError, OverBudget, ScoreError, ShardCause, ShardError, SourceError,
+    TableError, io::FileError,
 };
 
 pub(crate) type Outcome<T = ()> = Result<T, Failure>;
@@ -118,6 +119,8 @@ impl From<FileError> for Failure {
             FileError::IsTable { .. } => {
                 "give the file it was made of; `gatherum inspect` and `gatherum lookup` take this one"
             }
+            FileError::Source(_) => "check the address and the connection, and try again",
+            FileError::NoBlocks { .. } => "write it again with `gatherum compress`, or copy it here and read it whole",
             FileError::Version { .. } => "a later gatherum has written it: update this one",
             FileError::Scheme { .. } => "a later gatherum may have written it: update this one, or make the file again",
             FileError::HeaderTooLarge { .. }
@@ -201,6 +204,20 @@ impl From<TableError> for Failure {
     }
 }
 
+impl From<ShardError> for Failure {
+    fn from(error: ShardError) -> Self {
+        match &*error.cause {
+            ShardCause::OverBudget(budget) => Self { what: error.to_string(), ..(*budget).into() },
+            ShardCause::Device(device) => Self { what: error.to_string(), ..device.clone().into() },
+            _ => {
+                let next =
+                    "check that the file is whole and can be read; `gatherum inspect` verifies all of one on this disk";
+                Self::new(Exit::Input, error.to_string(), next)
+            }
+        }
+    }
+}
+
 impl From<GatherError> for Failure {
     fn from(error: GatherError) -> Self {
         match error {
@@ -211,6 +228,7 @@ impl From<GatherError> for Failure {
                 };
                 Self::new(Exit::NotThere, error.to_string(), next)
             }
+            GatherError::Shard(error) => error.into(),
             GatherError::OverBudget(error) => error.into(),
             GatherError::Device(error) => error.into(),
             error => Self::new(Exit::Memory, error.to_string(), "ask for fewer rows at a time"),
@@ -221,6 +239,7 @@ impl From<GatherError> for Failure {
 impl From<ScoreError> for Failure {
     fn from(error: ScoreError) -> Self {
         match error {
+            ScoreError::Shard(error) => error.into(),
             ScoreError::OverBudget(error) => error.into(),
             ScoreError::Device(error) => error.into(),
             error => Self::new(Exit::Memory, error.to_string(), "ask for fewer rows at a time"),

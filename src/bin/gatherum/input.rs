@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use gatherum::{
     Bytes, EncodedTable, Encoder, Engine, OverBudget, Scheme, Table,
-    io::{self, Input, OpenOptions, TableFile, Vocabulary},
+    io::{self, FileError, Input, OpenOptions, StoredTable, TableFile, Vocabulary},
+    store::{ByteSource, FileSource, ObjectSource, OnDemand},
 };
 
 use crate::{
@@ -14,7 +15,8 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct TableArgs {
-    /// A table file that `compress` has made; or any file that it reads, which is then held in memory as f32
+    /// A table file that `compress` has made, or its URL (https, http, s3), of which only what is needed is read; or any file
+    /// that `compress` reads, which is then held in memory as f32
     pub(crate) table: PathBuf,
 
     #[command(flatten)]
@@ -39,15 +41,28 @@ impl ChoiceArgs {
     }
 }
 
-/// A file as it lies on the disk.
+/// A file as it lies on the disk, or elsewhere.
 pub(crate) enum Opened {
     Table { file: TableFile, words: Option<Vocabulary> },
     Rows(Input),
+    Remote(StoredTable<ObjectSource>),
+}
+
+/// What a command reads of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reads {
+    /// A few rows: they are loaded when they are looked up.
+    Few,
+    /// All of them.
+    All,
 }
 
 impl TableArgs {
     /// Opens the file, and verifies it where it is a table. Naming a tensor asks for plain rows.
     pub(crate) fn open(&self) -> Outcome<Opened> {
+        if let Some(url) = self.url() {
+            return Ok(Opened::Remote(pollster::block_on(StoredTable::open(ObjectSource::open(url)?))?));
+        }
         if self.choice.tensor.is_some() || !io::is_table(&self.table)? {
             return Ok(Opened::Rows(open_rows(&self.table, &self.choice.options())?));
         }
@@ -62,9 +77,43 @@ impl TableArgs {
         Ok(Opened::Table { file, words })
     }
 
-    /// Opens the file and places it on `engine`.
-    pub(crate) fn load(&self, engine: &Engine) -> Outcome<Loaded> {
+    /// The table's URL, if that is what it is named by.
+    fn url(&self) -> Option<&str> {
+        self.table.to_str().filter(|text| text.contains("://"))
+    }
+
+    /// A table file on this disk, where reading few rows of it is less than reading it whole.
+    fn on_demand(&self) -> Outcome<Option<StoredTable<FileSource>>> {
+        if self.choice.tensor.is_some() || !io::is_table(&self.table)? {
+            return Ok(None);
+        }
+        match pollster::block_on(StoredTable::open(FileSource::open(&self.table)?)) {
+            Ok(stored) => Ok(Some(stored)),
+            Err(FileError::NoBlocks { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Takes a table whose shards are loaded when they are needed.
+    fn take<S: ByteSource + 'static>(&self, stored: StoredTable<S>, engine: &Engine) -> Outcome<Loaded> {
+        let words = match &self.choice.words {
+            Some(words) => Some(Vocabulary::read(words, gatherum::TableSource::spec(&stored).shape().rows())?),
+            None => pollster::block_on(stored.words())?,
+        };
+        let table = engine.load_on_demand(stored, &OnDemand::default()).map_err(about(&self.table))?;
+        Ok(Loaded { table, words, path: self.table.clone() })
+    }
+
+    /// Opens the file and places it on `engine`, or has it there on demand.
+    pub(crate) fn load(&self, engine: &Engine, reads: Reads) -> Outcome<Loaded> {
+        if reads == Reads::Few
+            && self.url().is_none()
+            && let Some(stored) = self.on_demand()?
+        {
+            return self.take(stored, engine);
+        }
         let (table, words) = match self.open()? {
+            Opened::Remote(stored) => return self.take(stored, engine),
             Opened::Table { file, words } => (engine.load_blocking(&file).map_err(about(&self.table))?, words),
             Opened::Rows(input) => {
                 let (table, words) = self.encode(input, engine)?;

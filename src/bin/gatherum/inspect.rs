@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use gatherum::{
-    Bytes, Part, TableSource,
-    io::{Input, TableFile, Vocabulary},
+    Bytes, Part, TableSource, TableSpec,
+    io::{Input, Vocabulary},
 };
 use serde_json::{Value, json};
 
@@ -27,21 +27,51 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Outcome {
     let opened = args.table.open()?;
     let path = &args.table.table;
-    let file_bytes = path.metadata().map_err(|error| Failure::writing(path, &error))?.len();
     let name = path.to_string_lossy();
-    match (&opened, args.json) {
-        (Opened::Table { file, words }, true) => {
-            output::write_json(out, &table_json(&name, file, words.as_ref(), file_bytes))
+    let on_disk = || path.metadata().map(|metadata| metadata.len()).map_err(|error| Failure::writing(path, &error));
+    match &opened {
+        Opened::Rows(input) if args.json => output::write_json(out, &rows_json(&name, input, on_disk()?)),
+        Opened::Rows(input) => rows_text(out, &name, input, on_disk()?),
+        Opened::Table { file, words } => {
+            let seen = Seen {
+                name: &name,
+                spec: file.spec(),
+                metadata: &|key| file.metadata(key),
+                words: words.as_ref().map(Vocabulary::len),
+                file_bytes: on_disk()?,
+                verified: Verified::All,
+            };
+            seen.write(args.json, out)
         }
-        (Opened::Table { file, words }, false) => table_text(out, &name, file, words.as_ref(), file_bytes),
-        (Opened::Rows(input), true) => output::write_json(out, &rows_json(&name, input, file_bytes)),
-        (Opened::Rows(input), false) => rows_text(out, &name, input, file_bytes),
+        Opened::Remote(stored) => {
+            let seen = Seen {
+                name: &name,
+                spec: stored.spec(),
+                metadata: &|key| stored.metadata(key),
+                words: stored.has_words().then(|| stored.spec().shape().rows() as usize),
+                file_bytes: stored.file_bytes().0,
+                verified: Verified::Header,
+            };
+            seen.write(args.json, out)
+        }
     }
 }
 
-/// The checksum of a part, which was compared when the file was opened.
-fn checksum<'a>(file: &'a TableFile, part: &Part) -> &'a str {
-    file.metadata(&format!("checksum.{}", part.name())).unwrap_or_default()
+/// Which checksums were compared.
+#[derive(Clone, Copy)]
+enum Verified {
+    All,
+    Header,
+}
+
+/// What was seen of a table.
+struct Seen<'a> {
+    name: &'a str,
+    spec: &'a TableSpec,
+    metadata: &'a dyn Fn(&str) -> Option<&'a str>,
+    words: Option<usize>,
+    file_bytes: u64,
+    verified: Verified,
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a share of a few digits")]
@@ -49,60 +79,72 @@ fn share(bytes: Bytes, whole: Bytes) -> f64 {
     if whole.0 == 0 { 1.0 } else { bytes.0 as f64 / whole.0 as f64 }
 }
 
-fn table_json(name: &str, file: &TableFile, words: Option<&Vocabulary>, file_bytes: u64) -> Value {
-    let spec = file.spec();
-    let parts: Vec<Value> = spec
-        .parts()
-        .iter()
-        .map(|part| {
+impl Seen<'_> {
+    fn write(&self, json: bool, out: &mut dyn Write) -> Outcome {
+        if json { output::write_json(out, &self.json()) } else { self.text(out) }
+    }
+
+    fn checksum(&self, part: &Part) -> &str {
+        (self.metadata)(&format!("checksum.{}", part.name())).unwrap_or_default()
+    }
+
+    fn json(&self) -> Value {
+        let spec = self.spec;
+        let part = |part: &Part| {
             json!({
                 "name": part.name(),
                 "dtype": part.dtype().to_string(),
                 "shape": part.shape(),
                 "bytes": part.bytes().0,
-                "checksum": checksum(file, part),
+                "checksum": self.checksum(part),
             })
+        };
+        json!({
+            "file": self.name,
+            "kind": "table",
+            "format_version": (self.metadata)("format_version"),
+            "scheme": spec.scheme().to_string(),
+            "rows": spec.shape().rows(),
+            "dim": spec.shape().dim(),
+            "parts": spec.parts().iter().map(part).collect::<Vec<_>>(),
+            "words": self.words,
+            "bytes": spec.bytes().0,
+            "bytes_as_f32": spec.shape().f32_bytes().0,
+            "share": share(spec.bytes(), spec.shape().f32_bytes()),
+            "file_bytes": self.file_bytes,
+            "checksums": match self.verified {
+                Verified::All => "verified",
+                Verified::Header => "header verified",
+            },
         })
-        .collect();
-    json!({
-        "file": name,
-        "kind": "table",
-        "format_version": file.metadata("format_version"),
-        "scheme": spec.scheme().to_string(),
-        "rows": spec.shape().rows(),
-        "dim": spec.shape().dim(),
-        "parts": parts,
-        "words": words.map(Vocabulary::len),
-        "bytes": spec.bytes().0,
-        "bytes_as_f32": spec.shape().f32_bytes().0,
-        "share": share(spec.bytes(), spec.shape().f32_bytes()),
-        "file_bytes": file_bytes,
-        "checksums": "verified",
-    })
-}
-
-fn table_text(
-    out: &mut dyn Write,
-    name: &str,
-    file: &TableFile,
-    words: Option<&Vocabulary>,
-    file_bytes: u64,
-) -> Outcome {
-    let spec = file.spec();
-    let version = file.metadata("format_version").unwrap_or_default();
-    writeln!(out, "{name}: a gatherum table, format version {version}; all checksums verified")?;
-    writeln!(out, "scheme  {}", spec.scheme())?;
-    writeln!(out, "shape   {}", spec.shape())?;
-    for part in spec.parts() {
-        let (dtype, shape, bytes) = (part.dtype().to_string(), format!("{:?}", part.shape()), part.bytes());
-        let (name, bytes, sum) = (part.name(), format!("{bytes:#}"), checksum(file, part));
-        writeln!(out, "part    {name:8} {dtype:4} {shape:16} {bytes:>14}  {sum}")?;
     }
-    writeln!(out, "words   {}", words.map_or_else(|| "none".to_owned(), |words| words.len().to_string()))?;
-    let f32_bytes = spec.shape().f32_bytes();
-    let percent = 100.0 * share(spec.bytes(), f32_bytes);
-    writeln!(out, "bytes   {:#}, {percent:.1} % of {f32_bytes:#} as f32; the file has {file_bytes} B", spec.bytes())?;
-    Ok(())
+
+    fn text(&self, out: &mut dyn Write) -> Outcome {
+        let (name, spec) = (self.name, self.spec);
+        let version = (self.metadata)("format_version").unwrap_or_default();
+        let verified = match self.verified {
+            Verified::All => "all checksums verified",
+            Verified::Header => "its header read and verified",
+        };
+        writeln!(out, "{name}: a gatherum table, format version {version}; {verified}")?;
+        writeln!(out, "scheme  {}", spec.scheme())?;
+        writeln!(out, "shape   {}", spec.shape())?;
+        for part in spec.parts() {
+            let (dtype, shape, bytes) = (part.dtype().to_string(), format!("{:?}", part.shape()), part.bytes());
+            let (name, bytes, sum) = (part.name(), format!("{bytes:#}"), self.checksum(part));
+            writeln!(out, "part    {name:8} {dtype:4} {shape:16} {bytes:>14}  {sum}")?;
+        }
+        writeln!(out, "words   {}", self.words.map_or_else(|| "none".to_owned(), |words| words.to_string()))?;
+        let f32_bytes = spec.shape().f32_bytes();
+        let percent = 100.0 * share(spec.bytes(), f32_bytes);
+        let file_bytes = self.file_bytes;
+        writeln!(
+            out,
+            "bytes   {:#}, {percent:.1} % of {f32_bytes:#} as f32; the file has {file_bytes} B",
+            spec.bytes()
+        )?;
+        Ok(())
+    }
 }
 
 fn rows_json(name: &str, input: &Input, file_bytes: u64) -> Value {

@@ -12,7 +12,7 @@ use gatherum::{IdPolicy, Ids, Rows};
 use crate::{
     backend::BackendArgs,
     failure::{Exit, Failure, Outcome},
-    input::{Loaded, TableArgs, about},
+    input::{Loaded, Reads, TableArgs, about},
     output,
 };
 
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args, backend: &BackendArgs, out: &mut dyn Write) -> Ou
         let what = format!("{}: the output would replace the table", npy.display());
         return Err(Failure::new(Exit::Usage, what, "name another file by --npy"));
     }
-    let loaded = args.table.load(&backend.engine()?)?;
+    let loaded = args.table.load(&backend.engine()?, Reads::Few)?;
     for word in &args.word {
         ids.push(loaded.find(word)?.into())?;
     }

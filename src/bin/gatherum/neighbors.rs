@@ -9,7 +9,7 @@ use crate::{
     backend::BackendArgs,
     cosine::{self, Query},
     failure::{Exit, Failure, Outcome},
-    input::{Loaded, TableArgs, about},
+    input::{Loaded, Reads, TableArgs, about},
     output,
 };
 
@@ -42,7 +42,7 @@ equal cosines the lower id comes first. The row that is asked for is left out, a
 direction.";
 
 pub(crate) fn run(args: &Args, backend: &BackendArgs, out: &mut dyn Write) -> Outcome {
-    let loaded = args.table.load(&backend.engine()?)?;
+    let loaded = args.table.load(&backend.engine()?, Reads::All)?;
     let id = match (&args.word, args.id) {
         (Some(word), _) => u64::from(loaded.find(word)?),
         (None, id) => id.unwrap_or_default(),

@@ -1,0 +1,23 @@
+//! Bytes that are read when they are needed: where they come from, how often that is tried, and which of them stay.
+
+mod boxed;
+mod cache;
+#[cfg(not(target_arch = "wasm32"))]
+mod file;
+#[cfg(all(feature = "remote", not(target_arch = "wasm32")))]
+mod object;
+mod options;
+mod retry;
+mod source;
+
+pub(crate) use boxed::Boxed;
+pub(crate) use cache::{Cache, Held, Use};
+#[cfg(not(target_arch = "wasm32"))]
+pub use file::FileSource;
+#[cfg(all(feature = "remote", not(target_arch = "wasm32")))]
+pub use object::ObjectSource;
+pub use options::{OnDemand, Residency};
+pub use retry::Retry;
+pub(crate) use retry::Tried;
+pub(crate) use source::SharedSource;
+pub use source::{ByteSource, MemorySource};
