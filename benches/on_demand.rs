@@ -17,38 +17,25 @@
 
 mod common;
 
-use std::{
-    path::{Path, PathBuf},
-    time::Instant,
-};
+use std::time::Instant;
 
-use gatherum::{
-    BackendChoice, Bytes, Encoder, Engine, IdPolicy, OnDemand, RowSource, Shape, SourceError, Table, TableSource,
-    io::{StoredTable, TableWriter},
-    store::FileSource,
-};
+use common::stored;
+use gatherum::{BackendChoice, Bytes, Engine, IdPolicy, OnDemand, Table, TableSource};
 
 const BATCH: usize = 1024;
 const CALLS: usize = 200;
 
 fn main() {
-    let number = |name: &str, or: u64| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(or);
-    let text = |name: &str, or: &str| std::env::var(name).unwrap_or_else(|_| or.to_owned());
     let folder = tempfile::tempdir().expect("a folder");
-    let path = match std::env::var("TABLE") {
-        Ok(path) => PathBuf::from(path),
-        Err(_) => {
-            let path = folder.path().join("table.safetensors");
-            make(&path, number("ROWS", 1_000_000), number("DIM", 64), &text("SCHEME", "f32"));
-            path
-        }
-    };
-    let engine =
-        Engine::builder().backend(BackendChoice::parse(&text("BACKEND", "host"))).build_blocking().expect("an engine");
+    let path = stored::table(folder.path(), 1_000_000, 64);
+    let engine = Engine::builder()
+        .backend(BackendChoice::parse(&stored::text("BACKEND", "host")))
+        .build_blocking()
+        .expect("an engine");
     println!("{}", engine.backend());
 
     let start = Instant::now();
-    let stored = open(&path);
+    let stored = stored::open(&path);
     let all = stored.file_bytes().0 as f64;
     let share = |bytes: Bytes| 100.0 * bytes.0 as f64 / all;
     let (opened, header) = (start.elapsed(), stored.read_so_far());
@@ -66,14 +53,14 @@ fn main() {
     let ids = common::zipf(rows, BATCH * CALLS);
     // Rows of like traffic are not neighbours: the numbers are spread over the table.
     let ids: Vec<u32> = ids.into_iter().map(|id| (u64::from(id) * 2_654_435_761 % u64::from(rows)) as u32).collect();
-    let whole = engine.load_blocking(&open(&path)).expect("the table fits");
+    let whole = engine.load_blocking(&stored::open(&path)).expect("the table fits");
     let resident = run(&whole, &ids, None);
     println!("loaded whole                        {:>12.0} rows/s", resident);
     for shard in [64 << 10, 256 << 10, 1 << 20] {
         for part in [8, 2, 1] {
             let budget = Some(Bytes(spec.bytes().0 / part * 5 / 4));
             let options = OnDemand { shard: Bytes(shard), budget, ..OnDemand::default() };
-            let table = engine.load_on_demand(open(&path), &options).expect("a table");
+            let table = engine.load_on_demand(stored::open(&path), &options).expect("a table");
             if part == 1 {
                 table.warm_blocking().expect("all of it");
             }
@@ -89,10 +76,6 @@ fn main() {
             );
         }
     }
-}
-
-fn open(path: &Path) -> StoredTable<FileSource> {
-    pollster::block_on(StoredTable::open(FileSource::open(path).expect("the file"))).expect("a table")
 }
 
 /// Rows a second, after a first quarter of the calls that is not counted.
@@ -111,30 +94,4 @@ fn run(table: &Table, ids: &[u32], whole: Option<&Table>) -> f64 {
         assert!(want.values.iter().zip(&out).all(|(want, got)| want.to_bits() == got.to_bits()), "another answer");
     }
     (CALLS / 4 * 3 * BATCH) as f64 / seconds
-}
-
-/// Rows that are made when they are read.
-struct Made {
-    shape: Shape,
-}
-
-impl RowSource for Made {
-    fn shape(&self) -> Shape {
-        self.shape
-    }
-
-    fn read_rows(&mut self, first: u32, out: &mut [f32]) -> Result<(), SourceError> {
-        let mut random = common::Random::new(u64::from(first));
-        out.iter_mut().for_each(|value| *value = random.next() as f32 / (1u32 << 30) as f32 - 1.0);
-        Ok(())
-    }
-}
-
-fn make(path: &Path, rows: u64, dim: u64, scheme: &str) {
-    let mut rows = Made { shape: Shape::new(rows, dim).expect("a shape") };
-    let scheme = scheme.parse().expect("a scheme");
-    let spec = gatherum::Scheme::spec(&scheme, rows.shape).expect("a table");
-    let mut writer = TableWriter::create(path, &spec, None).expect("a file");
-    Encoder::new(&scheme).run(&mut rows, &mut writer).expect("a table");
-    writer.finish().expect("a file");
 }

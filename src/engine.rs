@@ -13,7 +13,7 @@ use crate::{
     gpu::{self, Gpu, Tuning},
     memory::{Ledger, MemoryReport},
     source::TableSource,
-    store::{OnDemand, SharedSource},
+    store::{OnDemand, SharedSource, Tiered},
     table::Table,
 };
 
@@ -199,6 +199,54 @@ impl Engine {
         options: &OnDemand,
     ) -> Result<Table, TableError> {
         Table::on_demand(&SharedSource::new(source), self.inner.gpu.as_ref(), &self.inner.ledger, options)
+    }
+
+    /// Takes a table whose rows are kept in tiers: on the device, over host memory, over `source`, each within its budget.
+    ///
+    /// Lookups, bags and scores give the bits that they give of a table that is loaded whole, whatever is where. Nothing is read
+    /// here but what all rows share; room for the tiers is made. See [`Table::tiers`] for what they did, [`Table::prefetch`] and
+    /// [`Table::lease`] for bringing rows up before they are needed.
+    ///
+    /// # Errors
+    /// [`TableError::NotOnDemand`] for sparse rows, bands, and where ids read several rows; [`TableError::ShardBudget`] where a
+    /// budget holds no row; [`TableError::OverBudget`] where the engine's does not hold the tiers; [`TableError::Source`] and
+    /// [`TableError::Device`] where those fail.
+    ///
+    /// # Examples
+    /// ```
+    /// use gatherum::{Bytes, EncodedTable, Engine, IdPolicy, Tiered};
+    /// # pollster::block_on(async {
+    /// let values: Vec<f32> = (0..4000).map(|value| value as f32).collect();
+    /// let (encoded, _) = EncodedTable::encode("numbers", &values, 4, &"f32".parse()?)?;
+    /// // A tenth of the table fits.
+    /// let options = Tiered { host: Bytes(1600), ..Tiered::default() };
+    /// let table = Engine::host().load_tiered(encoded, &options).await?;
+    /// let rows = table.gather(&[999_u32, 1], IdPolicy::Error).await?;
+    /// assert_eq!(rows.values, [3996.0, 3997.0, 3998.0, 3999.0, 4.0, 5.0, 6.0, 7.0]);
+    /// let host = table.tiers().ok_or("a table in tiers")?.host;
+    /// assert_eq!((host.misses, host.resident.0), (2, 32));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn load_tiered(
+        &self,
+        source: impl TableSource + wgpu::WasmNotSendSync + 'static,
+        options: &Tiered,
+    ) -> Result<Table, TableError> {
+        Table::tiered(&SharedSource::new(source), self.inner.gpu.as_ref(), &self.inner.ledger, options).await
+    }
+
+    /// As [`Engine::load_tiered`], blocking.
+    ///
+    /// # Errors
+    /// As [`Engine::load_tiered`].
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn load_tiered_blocking(
+        &self,
+        source: impl TableSource + wgpu::WasmNotSendSync + 'static,
+        options: &Tiered,
+    ) -> Result<Table, TableError> {
+        pollster::block_on(self.load_tiered(source, options))
     }
 
     /// As [`Engine::load`], blocking.

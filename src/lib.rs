@@ -69,10 +69,10 @@ pub use memory::{MemoryReport, MemoryRow, Placement, RowTooLarge, Shard};
 pub use op::{BadIds, BagMode, Bags, IdBuffer, IdPolicy, IdSource, IdType, Ids, Metric};
 pub use scheme::{Category, Dtype, FitFigure, Part, RowSpan, Scheme, SchemeInfo, TableSpec, swap_nibbles};
 pub use source::{Duplicates, PartSink, RowSource, SliceSource, SparseRows, TableSource};
-pub use store::{OnDemand, Residency};
+pub use store::{OnDemand, Residency, TierReport, TierStats, Tiered};
 pub use table::{
-    EncodeReport, EncodedTable, Encoder, GatherStatus, OutputBuffer, Progress, RowBuffer, Rows, Scores, Table, TopK,
-    TopKOptions,
+    EncodeReport, EncodedTable, Encoder, GatherStatus, Lease, OutputBuffer, Progress, RowBuffer, Rows, Scores, Table,
+    TopK, TopKOptions,
 };
 pub use units::{Bytes, MAX_DIM, MAX_ROWS, Shape};
 pub use wgpu;

@@ -45,9 +45,9 @@ impl Shape {
         }
     }
 
-    /// The shape of as many of its rows.
+    /// That of as many rows of its columns, of which there may be [`MAX_ROWS`].
     pub(crate) fn with_rows(self, rows: u32) -> Self {
-        debug_assert!(rows <= self.rows, "{rows} rows of {self}");
+        debug_assert!(u64::from(rows) <= MAX_ROWS, "{rows} rows");
         Self { rows, ..self }
     }
 

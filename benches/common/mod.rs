@@ -1,5 +1,8 @@
 //! What the benches share: data from a fixed seed, the adapters there are, and how a run is named.
 
+#[cfg(feature = "files")]
+pub mod stored;
+
 use gatherum::{AdapterReport, BackendChoice, EncodedTable, Engine, Scheme, TableSource};
 
 /// A small generator, so that every run has the same data. Knuth's MMIX constants.
@@ -34,6 +37,15 @@ pub fn zipf(rows: u32, count: usize) -> Vec<u32> {
     let mut random = Random::new(8);
     // The inverse of the integral of 1 / x, which is close enough to the sum.
     (0..count).map(|_| (((f64::from(rows) + 1.0).powf(random.unit()) - 1.0) as u32).min(rows - 1)).collect()
+}
+
+/// The same by exponent `s`, which is not 1, with the rows spread over the table: those of like traffic are no neighbours.
+pub fn zipf_by(s: f64, rows: u32, count: usize) -> Vec<u32> {
+    let mut random = Random::new(10);
+    let top = (f64::from(rows) + 1.0).powf(1.0 - s) - 1.0;
+    let rank = |unit: f64| ((top * unit + 1.0).powf(1.0 / (1.0 - s)) - 1.0) as u64;
+    let row = |rank: u64| (rank.min(u64::from(rows) - 1) * 2_654_435_761 % u64::from(rows)) as u32;
+    (0..count).map(|_| row(rank(random.unit()))).collect()
 }
 
 /// Values between -1 and 1.

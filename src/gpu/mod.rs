@@ -22,12 +22,12 @@ use std::{
 
 pub(crate) use adapter::{Found, find, judge, needed_limits, request};
 pub(crate) use bag::BagCall;
-pub(crate) use buffer::{POOL_STEP, Pooled, Tracked};
+pub(crate) use buffer::{POOL_STEP, Pooled, PooledError, Tracked};
 pub use compose::ComposedShader;
 pub(crate) use compose::composed_shaders;
 pub use gather::OutputDtype;
 pub(crate) use gather::{GatherCall, IdBinding, Output, STATUS_BYTES, read_status};
-pub(crate) use params::params_layout;
+pub(crate) use params::{SHARDS_A_PASS, params_layout};
 pub use pipeline::Granularity;
 pub use roofline::Roofline;
 pub(crate) use score::ScoreCall;

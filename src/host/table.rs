@@ -68,8 +68,12 @@ impl HostTable {
         }
     }
 
+    /// The bytes of a part.
+    pub(crate) fn part(&self, part: usize) -> &[u8] {
+        &self.parts[part]
+    }
+
     /// The bytes of a part, to be filled.
-    #[cfg(feature = "files")]
     pub(crate) fn part_mut(&mut self, part: usize) -> &mut [u8] {
         &mut self.parts[part]
     }

@@ -1,7 +1,7 @@
 //! A table file that is read piece by piece, from wherever it is.
 
 use std::{
-    ops::Range,
+    ops::{Range, RangeInclusive},
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -26,7 +26,8 @@ const AT_ONCE: u64 = 4 << 20;
 
 /// A table file of which only the header was read: a source for [`Engine::load_on_demand`](crate::Engine::load_on_demand).
 ///
-/// Pieces are read as they are asked for, by whole blocks, and each block is compared with its checksum, which the header has.
+/// Pieces are read as they are asked for, by whole blocks, and each block is compared with its checksum, which the header has. Of
+/// a source that reads alike ([`ByteSource::reads_alike`]) that is done once a block.
 ///
 /// # Examples
 /// ```
@@ -51,6 +52,7 @@ pub struct StoredTable<S> {
     name: String,
     header: TableHeader,
     blocks: BlockSums,
+    seen: Seen,
     source: S,
     file_bytes: u64,
     read: AtomicU64,
@@ -84,7 +86,8 @@ impl<S: ByteSource> StoredTable<S> {
         let (header, file_bytes) = header.map_err(|tried| tried.last.unwrap_or_else(late))?;
         let mut header = TableHeader::new(&file, &header)?;
         let Some(blocks) = header.blocks.take() else { return Err(FileError::NoBlocks { file }) };
-        Ok(Self { name: stem(&file).to_owned(), header, blocks, source, file_bytes, read })
+        let seen = Seen::new(&blocks, source.reads_alike());
+        Ok(Self { name: stem(&file).to_owned(), header, seen, blocks, source, file_bytes, read })
     }
 
     /// The words of the rows, where the table has them: they are read whole.
@@ -144,6 +147,11 @@ impl<S: ByteSource> TableSource for StoredTable<S> {
             return Err(SourceError::Invalid(format!("{file}: part `{name}` has no {length} bytes from {offset} on")));
         }
         let block = self.blocks.block;
+        if !out.is_empty() && self.seen.all(part, offset / block..=(offset + length - 1) / block) {
+            let bytes = read(&self.source, &self.read, begin + offset..begin + offset + length).await?;
+            out.copy_from_slice(&bytes);
+            return Ok(());
+        }
         let step = AT_ONCE.max(block);
         let (mut at, mut out) = (offset, out);
         while !out.is_empty() {
@@ -161,6 +169,7 @@ impl<S: ByteSource> TableSource for StoredTable<S> {
                         begin + number * block,
                     )));
                 }
+                self.seen.note(part, first / block + number as u64);
             }
             let skip = index(at - first);
             let length = (blocks.len() - skip).min(out.len());
@@ -169,6 +178,30 @@ impl<S: ByteSource> TableSource for StoredTable<S> {
             (out, at) = (rest, at + length as u64);
         }
         Ok(())
+    }
+}
+
+/// Blocks that were compared with their checksums: a bit for each, part by part, of a source that reads alike.
+#[derive(Debug)]
+struct Seen(Vec<Vec<AtomicU64>>);
+
+impl Seen {
+    fn new(blocks: &BlockSums, reads_alike: bool) -> Self {
+        let words = |sums: &Vec<u64>| (0..sums.len().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        Self(if reads_alike { blocks.parts.iter().map(words).collect() } else { Vec::new() })
+    }
+
+    fn note(&self, part: usize, block: u64) {
+        if let Some(part) = self.0.get(part) {
+            part[index(block / 64)].fetch_or(1 << (block % 64), Ordering::Relaxed);
+        }
+    }
+
+    fn all(&self, part: usize, mut blocks: RangeInclusive<u64>) -> bool {
+        let seen = |part: &Vec<AtomicU64>, block: u64| {
+            part[index(block / 64)].load(Ordering::Relaxed) >> (block % 64) & 1 == 1
+        };
+        self.0.get(part).is_some_and(|part| blocks.all(|block| seen(part, block)))
     }
 }
 

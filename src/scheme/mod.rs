@@ -222,7 +222,7 @@ impl TableSpec {
         }
     }
 
-    /// That of as many of its rows, for a table without bands.
+    /// That of a table of as many such rows, for one without bands.
     pub(crate) fn with_rows(&self, rows: u32) -> Self {
         Self::new(self.scheme.clone(), self.shape.with_rows(rows))
     }

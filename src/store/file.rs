@@ -40,6 +40,10 @@ impl ByteSource for FileSource {
         size.map_err(|error| SourceError::Io { what: self.name.clone(), error })
     }
 
+    fn reads_alike(&self) -> bool {
+        true
+    }
+
     async fn read(&self, range: Range<u64>) -> Result<Vec<u8>, SourceError> {
         let mut bytes = vec![0; usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX)];
         match read_at(&self.file, &mut bytes, range.start) {

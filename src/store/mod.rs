@@ -9,6 +9,7 @@ mod object;
 mod options;
 mod retry;
 mod source;
+mod tiers;
 
 pub(crate) use boxed::Boxed;
 pub(crate) use cache::{Cache, Held, Use};
@@ -21,3 +22,4 @@ pub use retry::Retry;
 pub(crate) use retry::Tried;
 pub(crate) use source::SharedSource;
 pub use source::{ByteSource, MemorySource};
+pub use tiers::{TierReport, TierStats, Tiered};

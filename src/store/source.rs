@@ -16,6 +16,12 @@ pub trait ByteSource: wgpu::WasmNotSendSync {
     /// How many bytes there are.
     fn size(&self) -> impl Future<Output = Result<u64, SourceError>> + wgpu::WasmNotSend;
 
+    /// Whether a range that was read once reads alike from then on, unless the disk fails: blocks of a table are then compared
+    /// with their checksums when they are first read, and later reads bring no more than what they ask for.
+    fn reads_alike(&self) -> bool {
+        false
+    }
+
     /// The bytes of `range`, as many as it has: fewer or more are taken for a failure.
     fn read(&self, range: Range<u64>) -> impl Future<Output = Result<Vec<u8>, SourceError>> + wgpu::WasmNotSend;
 }
@@ -27,6 +33,10 @@ impl<T: ByteSource> ByteSource for Arc<T> {
 
     fn size(&self) -> impl Future<Output = Result<u64, SourceError>> + wgpu::WasmNotSend {
         (**self).size()
+    }
+
+    fn reads_alike(&self) -> bool {
+        (**self).reads_alike()
     }
 
     fn read(&self, range: Range<u64>) -> impl Future<Output = Result<Vec<u8>, SourceError>> + wgpu::WasmNotSend {
@@ -56,6 +66,10 @@ impl ByteSource for MemorySource {
 
     async fn size(&self) -> Result<u64, SourceError> {
         Ok(self.bytes.len() as u64)
+    }
+
+    fn reads_alike(&self) -> bool {
+        true
     }
 
     async fn read(&self, range: Range<u64>) -> Result<Vec<u8>, SourceError> {

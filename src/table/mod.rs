@@ -8,6 +8,7 @@ mod encode_block;
 mod encode_stored;
 mod encoded;
 mod gather;
+mod lease;
 #[cfg(feature = "files")]
 mod loading;
 mod on_demand;
@@ -18,9 +19,11 @@ mod rows;
 mod score;
 mod sums;
 mod sums_shared;
+mod tiers;
 
 pub use encode::{Encoder, Progress};
 pub use encoded::EncodedTable;
+pub use lease::Lease;
 #[cfg(feature = "files")]
 pub(crate) use loading::Loading;
 pub use report::EncodeReport;

@@ -2,12 +2,12 @@
 
 use std::ops::{Bound, RangeBounds};
 
-use super::{Table, resident::Place};
+use super::{Lease, Table, resident::Place};
 use crate::{
-    error::ShardError,
+    error::GatherError,
     op::{IdPolicy, Ids, Resolver},
     scheme::NO_ROW,
-    store::Residency,
+    store::{Residency, TierReport},
     units::Bytes,
 };
 
@@ -30,10 +30,10 @@ impl Table {
     /// Loads all shards of a table on demand, or as many as its budget takes, from row 0 on.
     ///
     /// # Errors
-    /// [`ShardError`] for one that cannot be loaded.
-    pub async fn warm(&self) -> Result<Residency, ShardError> {
+    /// [`GatherError::Shard`] for what cannot be loaded; [`GatherError::OverBudget`] and [`GatherError::Device`] as with lookups.
+    pub async fn warm(&self) -> Result<Residency, GatherError> {
         if let Place::OnDemand(shards) = &self.inner.place {
-            shards.fetch(0..shards.placed().len()).await?;
+            shards.warm().await?;
         }
         Ok(self.residency())
     }
@@ -42,15 +42,58 @@ impl Table {
     /// Ids that name no row are passed over.
     ///
     /// # Errors
-    /// [`ShardError`] for one that cannot be loaded.
-    pub async fn prefetch<'a>(&self, ids: impl Into<Ids<'a>>) -> Result<Residency, ShardError> {
+    /// [`GatherError::Shard`] for what cannot be loaded; [`GatherError::OverBudget`] and [`GatherError::Device`] as with lookups.
+    pub async fn prefetch<'a>(&self, ids: impl Into<Ids<'a>>) -> Result<Residency, GatherError> {
         if let Place::OnDemand(shards) = &self.inner.place {
-            let ids = ids.into();
-            let mut rows = vec![NO_ROW; ids.len()];
-            Resolver::new(self.spec(), IdPolicy::Wrap).resolve(ids, &mut rows);
-            shards.fetch(shards.needed_by(&rows).into_iter()).await?;
+            shards.prefetch(&self.named(ids.into())).await?;
         }
         Ok(self.residency())
+    }
+
+    /// Loads the rows of `ids`, and keeps them where lookups find them until the lease is dropped: those that a later batch will
+    /// need. Of a table on demand whole shards are kept; a table that is there whole keeps all rows anyway.
+    ///
+    /// # Errors
+    /// [`GatherError::CacheBusy`] where other leases leave too little room for all of them; else as [`Table::prefetch`].
+    ///
+    /// # Examples
+    /// ```
+    /// use gatherum::{Bytes, EncodedTable, Engine, IdPolicy, Tiered};
+    /// # pollster::block_on(async {
+    /// # let values: Vec<f32> = (0..4000).map(|value| value as f32).collect();
+    /// # let (encoded, _) = EncodedTable::encode("numbers", &values, 4, &"f32".parse()?)?;
+    /// let options = Tiered { host: Bytes(1600), ..Tiered::default() };
+    /// let table = Engine::host().load_tiered(encoded, &options).await?;
+    /// let next = [7_u32, 900, 7];
+    /// let lease = table.lease(&next).await?;
+    /// // ... other lookups, and then the one that it was for:
+    /// let rows = table.gather(&next, IdPolicy::Error).await?;
+    /// drop(lease);
+    /// assert_eq!(rows.values[4..8], [3600.0, 3601.0, 3602.0, 3603.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn lease<'a>(&self, ids: impl Into<Ids<'a>>) -> Result<Lease, GatherError> {
+        match &self.inner.place {
+            Place::OnDemand(shards) => shards.lease(&self.named(ids.into())).await,
+            _ => Ok(Lease::nothing()),
+        }
+    }
+
+    /// What each tier of a table in tiers did so far; `None` for other tables.
+    #[must_use]
+    pub fn tiers(&self) -> Option<TierReport> {
+        match &self.inner.place {
+            Place::OnDemand(shards) => shards.tiers(),
+            _ => None,
+        }
+    }
+
+    /// The stored rows that `ids` name.
+    fn named(&self, ids: Ids<'_>) -> Vec<u32> {
+        let mut rows = vec![NO_ROW; ids.len()];
+        Resolver::new(self.spec(), IdPolicy::Wrap).resolve(ids, &mut rows);
+        rows
     }
 
     /// Lets go of the shards of a table on demand that have any of the stored `rows`, and says how many bytes those had.
@@ -78,15 +121,23 @@ impl Table {
     ///
     /// # Errors
     /// As [`Table::warm`].
-    pub fn warm_blocking(&self) -> Result<Residency, ShardError> {
+    pub fn warm_blocking(&self) -> Result<Residency, GatherError> {
         pollster::block_on(self.warm())
+    }
+
+    /// As [`Table::lease`], blocking.
+    ///
+    /// # Errors
+    /// As [`Table::lease`].
+    pub fn lease_blocking<'a>(&self, ids: impl Into<Ids<'a>>) -> Result<Lease, GatherError> {
+        pollster::block_on(self.lease(ids))
     }
 
     /// As [`Table::prefetch`], blocking.
     ///
     /// # Errors
     /// As [`Table::prefetch`].
-    pub fn prefetch_blocking<'a>(&self, ids: impl Into<Ids<'a>>) -> Result<Residency, ShardError> {
+    pub fn prefetch_blocking<'a>(&self, ids: impl Into<Ids<'a>>) -> Result<Residency, GatherError> {
         pollster::block_on(self.prefetch(ids))
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     memory::{Ledger, Need, Placement, Reservation},
     scheme::TableSpec,
     source::TableSource,
-    store::{OnDemand, SharedSource},
+    store::{OnDemand, SharedSource, Tiered},
     units::Bytes,
 };
 
@@ -88,6 +88,17 @@ impl Table {
             Some(gpu) => Shards::on_gpu(source.clone(), gpu.clone(), options)?,
             None => Shards::on_host(source.clone(), ledger, options)?,
         };
+        Ok(Self::new(source.name(), source.spec(), shards.residency().bytes, Place::OnDemand(shards)))
+    }
+
+    /// Takes a table whose rows are kept in tiers.
+    pub(crate) async fn tiered(
+        source: &SharedSource,
+        gpu: Option<&Arc<Gpu>>,
+        ledger: &Ledger,
+        options: &Tiered,
+    ) -> Result<Self, TableError> {
+        let shards = Shards::tiered(source.clone(), gpu, ledger, options).await?;
         Ok(Self::new(source.name(), source.spec(), shards.residency().bytes, Place::OnDemand(shards)))
     }
 

@@ -4,6 +4,7 @@ use std::{
     fs::OpenOptions,
     io::Write,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -50,6 +51,9 @@ struct ExpectedFailure {
     reason: &'static str,
 }
 
+/// Held by the test that runs on GL.
+static GL: Mutex<()> = Mutex::new(());
+
 /// All of them: none.
 const EXPECTED_FAILURES: &[ExpectedFailure] = &[];
 
@@ -71,6 +75,19 @@ fn presence(wanted: &Wanted) -> Trial {
         Err(reason) if required => Err(Failed::from(reason)),
         Err(reason) => Ok(Completion::ignored_with(reason)),
     })
+}
+
+/// Whether a scheme is the first variant of its kind.
+pub(crate) fn leads(scheme: &Scheme) -> bool {
+    Scheme::all().iter().any(|info| {
+        info.variants.first().is_some_and(|first| first.parse().is_ok_and(|first: Scheme| first == *scheme))
+    })
+}
+
+/// Whether a scheme is the registry's first: what is the same for all schemes is tested with it alone.
+pub(crate) fn is_plain(scheme: &Scheme) -> bool {
+    let first = Scheme::all().first().and_then(|info| info.variants.first());
+    first.is_some_and(|first| first.parse().is_ok_and(|first: Scheme| first == *scheme))
 }
 
 fn stamp(case: &'static Case, backends: &[Wanted], trials: &mut Vec<Trial>) {
@@ -118,6 +135,8 @@ fn on_backend(
         Ok(backend) => {
             let backend: &'static Backend = backend;
             Trial::test(name, move || {
+                // Where one compiles for long, wgpu takes a second for a deadlock on GL, where all share a context.
+                let _alone = (backend.name == "gl").then(|| GL.lock().unwrap_or_else(PoisonError::into_inner));
                 let start = Instant::now();
                 let result = attempt(case, scheme, backend.name, || run(backend));
                 backend.trim();

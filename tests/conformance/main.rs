@@ -35,6 +35,7 @@ mod on_demand;
 mod random;
 mod scores;
 mod shapes;
+mod tiers;
 mod values;
 
 use std::process::ExitCode;
@@ -58,6 +59,7 @@ const CASES: &[&[Case]] = &[
     loss::CASES,
     neutral::CASES,
     on_demand::CASES,
+    tiers::CASES,
     random::CASES,
 ];
 

@@ -56,12 +56,29 @@ fn within(engine: &Engine, table: &Table) {
     assert_eq!(live, residency.resident_bytes.0, "{residency:?}");
 }
 
+/// All ways but those that are recorded, which need all shards.
+pub(crate) fn ways(backend: &Backend) -> Vec<Lookup> {
+    Lookup::all(backend).into_iter().filter(|lookup| !matches!(lookup.way, Way::Recorded { .. })).collect()
+}
+
 fn d01_lookups_on_demand(scheme: &Scheme, backend: &Backend) {
     let engine = backend.fresh();
     let fixture = Fixture::new(scheme, 601, 21);
     let Some(table) = few(&engine, &fixture) else { return };
-    let lookups: Vec<Lookup> =
-        Lookup::all(backend).into_iter().filter(|lookup| !matches!(lookup.way, Way::Recorded { .. })).collect();
+    lookups(&engine, backend, &table, &fixture, &within);
+    let empty = Fixture::new(scheme, 0, 21);
+    let table = engine.load_on_demand(empty.encoded.clone(), &OnDemand::default()).expect("nothing fits");
+    verify(&ways(backend), &engine, &table, &empty, &Batch::of(IdType::U32, &[0, 5]), IdPolicy::Zero);
+}
+
+/// Lookups of all kinds in a table of 601 rows; `after` looks at it after each.
+pub(crate) fn lookups(
+    engine: &Engine,
+    backend: &Backend,
+    table: &Table,
+    fixture: &Fixture,
+    after: &dyn Fn(&Engine, &Table),
+) {
     let scattered = |id_type| Batch::of(id_type, &(0..300).map(|at| i128::from(hash(at) % 601)).collect::<Vec<_>>());
     for (batch, policy) in [
         (scattered(IdType::U32), IdPolicy::Error),
@@ -72,25 +89,28 @@ fn d01_lookups_on_demand(scheme: &Scheme, backend: &Backend) {
         (Batch::of(IdType::I64, &[-1, -700]), IdPolicy::Zero),
         (Batch::of(IdType::U32, &[]), IdPolicy::Error),
     ] {
-        verify(&lookups, &engine, &table, &fixture, &batch, policy);
-        within(&engine, &table);
+        verify(&ways(backend), engine, table, fixture, &batch, policy);
+        after(engine, table);
     }
-    let empty = Fixture::new(scheme, 0, 21);
-    let table = engine.load_on_demand(empty.encoded.clone(), &OnDemand::default()).expect("nothing fits");
-    verify(&lookups, &engine, &table, &empty, &Batch::of(IdType::U32, &[0, 5]), IdPolicy::Zero);
 }
 
 fn d02_bags_on_demand(scheme: &Scheme, backend: &Backend) {
     let engine = backend.fresh();
     let fixture = Fixture::new(scheme, 601, 21);
     let Some(table) = few(&engine, &fixture) else { return };
+    bags(&engine, backend, &table, &fixture);
+    within(&engine, &table);
+}
+
+/// Bags of all kinds in a table of 601 rows of 21 columns.
+pub(crate) fn bags(engine: &Engine, backend: &Backend, table: &Table, fixture: &Fixture) {
     let ids: Vec<i128> = (0..2600).map(|at| i128::from(hash(at) % 601)).collect();
     let lengths = [0, 1, 3, 2500, 0, 96];
     let sum = Call::sum(Batch::of(IdType::U32, &ids), &lengths);
-    sum.verify(backend, &engine, &table, &fixture);
+    sum.verify(backend, engine, table, fixture);
     let weights = Some(values(2600, 7));
     let mean = Call { mode: BagMode::Mean, weights, padding: Some(ids[17]), ..sum.clone() };
-    mean.verify(backend, &engine, &table, &fixture);
+    mean.verify(backend, engine, table, fixture);
     let mut wrong = ids.clone();
     (wrong[2], wrong[70], wrong[2599]) = (9_999, -4, 601);
     let max = Call {
@@ -100,26 +120,30 @@ fn d02_bags_on_demand(scheme: &Scheme, backend: &Backend) {
         padding: Some(-4),
         ..sum.clone()
     };
-    max.verify(backend, &engine, &table, &fixture);
-    Call { normalised: true, ..sum.clone() }.verify(backend, &engine, &table, &fixture);
-    Call::sum(Batch::of(IdType::U32, &[]), &[]).verify(backend, &engine, &table, &fixture);
-    within(&engine, &table);
+    max.verify(backend, engine, table, fixture);
+    Call { normalised: true, ..sum.clone() }.verify(backend, engine, table, fixture);
+    Call::sum(Batch::of(IdType::U32, &[]), &[]).verify(backend, engine, table, fixture);
 }
 
 fn d03_scores_on_demand(scheme: &Scheme, backend: &Backend) {
     let engine = backend.fresh();
     let fixture = Fixture::new(scheme, 601, 21);
     let Some(table) = few(&engine, &fixture) else { return };
+    scores(&table, &fixture, &|| within(&engine, &table));
+}
+
+/// Scores and best rows of a table of 601 rows of 21 columns; `after` looks at it after each.
+pub(crate) fn scores(table: &Table, fixture: &Fixture, after: &dyn Fn()) {
     let there = Engine::host().load_blocking(&fixture.encoded).expect("host memory");
     let queries = values(3 * 21, 5);
     for (metric, rows) in [(Metric::Dot, 0..601), (Metric::Cosine, 0..601), (Metric::Dot, 77..402)] {
         let got = table.score_blocking(&queries, metric, rows.clone()).expect("scores");
         let want = there.score_blocking(&queries, metric, rows).expect("scores");
         crate::bagged::same(&got.values, &want.values, &format!("{metric:?}"));
-        within(&engine, &table);
+        after();
     }
     let best = |table: &Table| table.top_k_blocking(&queries, 9, Metric::Cosine, TopKOptions::default()).expect("rows");
-    assert_eq!(best(&table), best(&there));
+    assert_eq!(best(table), best(&there));
 }
 
 fn f32s(rows: usize) -> Fixture {

@@ -74,6 +74,11 @@ impl Shards {
     ) -> Result<BadIds, GatherError> {
         let dim = self.dim() as usize;
         let part = self.part_ids();
+        if let Some(tiers) = &self.tiers
+            && tiers.gathers(T::DTYPE)
+        {
+            return tiers.to_host(ids, resolver, part, out).await;
+        }
         let mut sum = BadIds::default();
         for (number, out) in out.chunks_mut(part.saturating_mul(dim)).enumerate() {
             let first = number * part;
@@ -123,6 +128,13 @@ impl Shards {
         let buffer = scratch(gpu, bytes.max(4)).await?;
         let mut sum = BadIds::default();
         let part = self.part_ids();
+        if let Some(tiers) = &self.tiers
+            && tiers.gathers(dtype)
+        {
+            let output = OutputBuffer { buffer: &buffer, offset: 0, dtype };
+            let bad = tiers.to_buffer(ids, resolver, part, output).await?;
+            return Ok(RowBuffer { buffer, rows: count, dim: self.dim(), dtype, bad });
+        }
         for first in (0..ids.len()).step_by(part) {
             let (plan, bad) = self.resolve(ids.slice(first..ids.len().min(first + part)), resolver);
             sum.merge(first as u64, bad);

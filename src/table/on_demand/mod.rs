@@ -8,6 +8,8 @@
 //!         scratch[rows] = decode(rows)                # a pass binds five of them, and gets the rows of these alone
 //!     out = scratch[places]                           # or a bag over them
 //! ```
+//! Of a table in tiers (see `tiers`), rows are decoded from those, and most lookups need no scratch.
+//!
 //! Scratch holds f32 by the decoders that resident tables have, so that the bits are theirs, whatever is loaded when, and a
 //! bag's rows are added in the order of its ids (and of its bands), however many shards they are in.
 
@@ -15,7 +17,7 @@ mod bag;
 mod decoded;
 mod gather;
 mod load;
-mod plan;
+pub(super) mod plan;
 mod scan;
 mod scratch;
 
@@ -23,13 +25,14 @@ use std::sync::Arc;
 
 use load::{Home, Loader, Resident};
 
+use super::{Lease, tiers::Tiers};
 use crate::{
-    error::{ShardError, TableError},
+    error::{GatherError, ShardError, TableError},
     gpu::{Gpu, GpuShard},
     memory::{Ledger, Placement, Shard},
     scheme::{Part, RowSpan, TableSpec},
     source::TableSource,
-    store::{Cache, Held, OnDemand, Residency, SharedSource, Use},
+    store::{Cache, Held, OnDemand, Residency, SharedSource, TierReport, Tiered, Use},
     units::Bytes,
 };
 
@@ -39,7 +42,14 @@ pub(super) struct Shards {
     cache: Arc<Cache<Resident>>,
     /// As many are loaded ahead of a scan.
     at_once: usize,
+    /// Where lookups find rows instead, of a table in tiers: shards are then for scans.
+    tiers: Option<Tiers>,
 }
+
+/// The most bytes of a shard in host memory.
+const HOST_LIMIT: Bytes = Bytes(1 << 40);
+/// What shards for scans may take beside tiers, unless one takes more.
+const SCAN: Bytes = Bytes(16 << 20);
 
 /// Some shards that are there.
 type Group = Held<Resident>;
@@ -49,15 +59,45 @@ impl Shards {
     pub(super) fn on_gpu(source: SharedSource, gpu: Arc<Gpu>, options: &OnDemand) -> Result<Self, TableError> {
         gpu.alive()?;
         let limit = super::resident::most_bound(&gpu);
-        Self::new(source, Home::Gpu(gpu), limit, options)
+        Self::new(source, Home::Gpu(gpu), limit, options, false)
     }
 
     /// None of them yet, in host memory.
     pub(super) fn on_host(source: SharedSource, ledger: &Ledger, options: &OnDemand) -> Result<Self, TableError> {
-        Self::new(source, Home::Host(ledger.clone()), Bytes(1 << 40), options)
+        Self::new(source, Home::Host(ledger.clone()), HOST_LIMIT, options, false)
     }
 
-    fn new(source: SharedSource, home: Home, limit: Bytes, options: &OnDemand) -> Result<Self, TableError> {
+    /// Rows in tiers, and shards that scans load beside them.
+    pub(super) async fn tiered(
+        source: SharedSource,
+        gpu: Option<&Arc<Gpu>>,
+        ledger: &Ledger,
+        options: &Tiered,
+    ) -> Result<Self, TableError> {
+        let (home, limit) = match gpu {
+            Some(gpu) => {
+                gpu.alive()?;
+                (Home::Gpu(gpu.clone()), super::resident::most_bound(gpu))
+            }
+            None => (Home::Host(ledger.clone()), HOST_LIMIT),
+        };
+        if source.spec().bands().len() > 1 {
+            let (table, scheme) = (source.name().to_owned(), source.spec().scheme().to_string());
+            return Err(TableError::NotOnDemand { table, scheme, reason: "its bands are stored each in its own way" });
+        }
+        let (at_once, retry) = (options.at_once, options.retry);
+        let scans = OnDemand { budget: Some(SCAN), at_once, retry, ..OnDemand::default() };
+        let shards = Self::new(source.clone(), home, limit, &scans, true)?;
+        Ok(Self { tiers: Some(Tiers::new(source, gpu, ledger, options).await?), ..shards })
+    }
+
+    fn new(
+        source: SharedSource,
+        home: Home,
+        limit: Bytes,
+        options: &OnDemand,
+        scans: bool,
+    ) -> Result<Self, TableError> {
         let name = source.name().to_owned();
         if let Some(reason) = dependent(source.spec()) {
             return Err(TableError::NotOnDemand { table: name, scheme: source.spec().scheme().to_string(), reason });
@@ -74,12 +114,14 @@ impl Shards {
         let budget = options.budget.unwrap_or(Bytes(u64::MAX));
         let bytes: Vec<u64> = loader.shards.iter().map(|shard| loader.home.need(&name, shard).total()).collect();
         let largest = Bytes(bytes.iter().copied().max().unwrap_or(0));
+        // Whatever a scan needs at least, it gets.
+        let budget = if scans { budget.max(largest) } else { budget };
         if largest > budget {
             return Err(TableError::ShardBudget { table: name, shard: largest, budget });
         }
         let cache = Arc::new(Cache::new(bytes.into_iter(), budget.0, options.at_once));
         ledger.reclaim_from(&cache);
-        Ok(Self { loader: Arc::new(loader), cache, at_once: options.at_once.max(1) })
+        Ok(Self { loader: Arc::new(loader), cache, at_once: options.at_once.max(1), tiers: None })
     }
 
     /// Where each row is.
@@ -107,24 +149,65 @@ impl Shards {
 
     /// What is there.
     pub(super) fn residency(&self) -> Residency {
+        if let Some(tiers) = &self.tiers {
+            return tiers.residency();
+        }
         let counts = self.cache.residency();
         let read = self.loader.source.bytes_read().map_or(counts.read, Bytes);
         Residency { read, ..counts }
     }
 
     /// Loads `shards` where they are not there, and says how many of them are: the first, as many as the budget takes.
-    pub(super) async fn fetch(&self, shards: impl Iterator<Item = usize>) -> Result<usize, ShardError> {
+    async fn fetch(&self, shards: impl Iterator<Item = usize>) -> Result<usize, ShardError> {
         let group = self.groups(shards, self.cache.budget()).next().unwrap_or_default();
         let count = group.len();
         self.acquire(group, Use::Lookup).await?;
         Ok(count)
     }
 
+    /// Loads all, or as many as there is room for, from row 0 on.
+    pub(super) async fn warm(&self) -> Result<(), GatherError> {
+        match &self.tiers {
+            Some(tiers) => tiers.warm().await?,
+            None => drop(self.fetch(0..self.placed().len()).await?),
+        }
+        Ok(())
+    }
+
+    /// Loads what has the stored `rows`, or as much of that as there is room for.
+    pub(super) async fn prefetch(&self, rows: &[u32]) -> Result<(), GatherError> {
+        match &self.tiers {
+            Some(tiers) => tiers.fetch(rows).await?,
+            None => drop(self.fetch(self.needed_by(rows).into_iter()).await?),
+        }
+        Ok(())
+    }
+
+    /// Holds what has the stored `rows` where lookups find it.
+    pub(super) async fn lease(&self, rows: &[u32]) -> Result<Lease, GatherError> {
+        if let Some(tiers) = &self.tiers {
+            return tiers.lease(rows).await;
+        }
+        let needed = self.needed_by(rows);
+        let bytes = needed.iter().map(|shard| self.loader.home.bytes(&self.loader.shards[*shard]));
+        if bytes.sum::<u64>() > self.cache.budget() {
+            let table = self.loader.source.name().to_owned();
+            return Err(GatherError::CacheBusy { table, pages: self.placed().len() });
+        }
+        Ok(Lease::new(self.acquire(needed, Use::Lookup).await?))
+    }
+
+    /// What tiers did so far.
+    pub(super) fn tiers(&self) -> Option<TierReport> {
+        self.tiers.as_ref().map(Tiers::report)
+    }
+
     /// Lets go of those that have `rows`, unless a lookup uses them.
     pub(super) fn evict(&self, rows: &std::ops::Range<u32>) -> Bytes {
+        let tiers = self.tiers.as_ref().map_or(0, |tiers| tiers.evict(rows).0);
         let with_rows = |shard: &Shard| shard.first_row < rows.end && rows.start < shard.first_row + shard.rows;
         let shards = self.placed().iter().enumerate().filter(|(_, shard)| with_rows(shard));
-        Bytes(self.cache.evict(shards.map(|(number, _)| number)))
+        Bytes(tiers + self.cache.evict(shards.map(|(number, _)| number)))
     }
 
     async fn acquire(&self, shards: Vec<usize>, purpose: Use) -> Result<Group, ShardError> {

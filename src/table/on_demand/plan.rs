@@ -7,7 +7,7 @@ use rayon::slice::ParallelSliceMut;
 use crate::{memory::Shard, scheme::NO_ROW};
 
 /// In place of a row: an id that is left out.
-pub(super) const LEFT_OUT: u32 = NO_ROW - 1;
+pub(in crate::table) const LEFT_OUT: u32 = NO_ROW - 1;
 
 /// The rows of a batch, each once, in ascending order.
 #[derive(Debug, Default, PartialEq)]
@@ -33,21 +33,17 @@ pub(super) struct Needed {
 }
 
 impl Plan {
+    /// For ids that name the stored `rows` of a table without shards, under 2^32 of them: numbers of rows stay as they are.
+    pub(super) fn of_rows(rows: &[u32]) -> Self {
+        let (rows, places) = distinct(rows);
+        // All are of one shard, so that they have one place.
+        let needed = if rows.is_empty() { vec![] } else { vec![Needed { shard: 0, first: 0, rows: 0..rows.len() }] };
+        Self { needed, rows, total: 0, places }
+    }
+
     /// For ids that name the stored `rows`, under 2^32 of them. `resident` says which of some shards are there.
     pub(super) fn new(rows: &[u32], shards: &[Shard], resident: impl FnOnce(&[usize]) -> Vec<bool>) -> Self {
-        let mut places = rows.to_vec();
-        // Row and position in one number, so that they are sorted together.
-        let keys = rows.iter().zip(0u64..).filter(|(row, _)| **row < LEFT_OUT);
-        let mut keys: Vec<u64> = keys.map(|(row, position)| u64::from(*row) << 32 | position).collect();
-        keys.par_sort_unstable();
-        let mut rows: Vec<u32> = Vec::new();
-        for key in keys {
-            let (row, position) = (high(key), low(key));
-            if rows.last() != Some(&row) {
-                rows.push(row);
-            }
-            places[position as usize] = count(rows.len() - 1);
-        }
+        let (mut rows, places) = distinct(rows);
         let mut needed: Vec<Needed> = Vec::new();
         let mut at = 0;
         while let Some(row) = rows.get(at) {
@@ -72,6 +68,24 @@ impl Plan {
         }
         Self { needed, rows, total: first, places }
     }
+}
+
+/// The rows, each once, in ascending order, and for each id the place of its own among those.
+fn distinct(rows: &[u32]) -> (Vec<u32>, Vec<u32>) {
+    let mut places = rows.to_vec();
+    // Row and position in one number, so that they are sorted together.
+    let keys = rows.iter().zip(0u64..).filter(|(row, _)| **row < LEFT_OUT);
+    let mut keys: Vec<u64> = keys.map(|(row, position)| u64::from(*row) << 32 | position).collect();
+    keys.par_sort_unstable();
+    let mut rows: Vec<u32> = Vec::new();
+    for key in keys {
+        let (row, position) = (high(key), low(key));
+        if rows.last() != Some(&row) {
+            rows.push(row);
+        }
+        places[position as usize] = count(rows.len() - 1);
+    }
+    (rows, places)
 }
 
 fn high(key: u64) -> u32 {

@@ -11,6 +11,7 @@ use crate::{
     op::IdType,
     scheme::Category,
     store::Use,
+    table::rows::OutputBuffer,
 };
 
 /// About the bytes of rows that are decoded at a time.
@@ -31,6 +32,9 @@ impl Shards {
 
     /// The plan for ids by the stored rows that they name.
     pub(super) fn plan(&self, rows: &[u32]) -> Plan {
+        if self.tiers.is_some() {
+            return Plan::of_rows(rows);
+        }
         let resident = |shards: &[usize]| self.cache.resident(shards.iter().copied());
         Plan::new(rows, self.placed(), resident)
     }
@@ -57,6 +61,9 @@ impl Shards {
 
     /// Decodes the rows of a plan on the host: `out: [rows, dim]`.
     pub(super) async fn decode_on_host(&self, plan: &Plan, out: &mut [f32]) -> Result<(), ShardError> {
+        if let Some(tiers) = &self.tiers {
+            return tiers.decode_on_host(&plan.rows, out).await;
+        }
         let dim = self.dim() as usize;
         for group in self.plan_groups(plan) {
             let held = self.acquire_needed(plan, group.clone()).await?;
@@ -91,6 +98,10 @@ impl Shards {
     pub(super) async fn decode_on_gpu(&self, gpu: &Gpu, plan: &Plan, out: &wgpu::Buffer) -> Result<(), GatherError> {
         if plan.rows.is_empty() {
             return Ok(());
+        }
+        if let Some(tiers) = &self.tiers {
+            let output = OutputBuffer { buffer: out, offset: 0, dtype: OutputDtype::F32 };
+            return tiers.gather(&plan.rows, output).await;
         }
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;
         let bytes: &[u8] = bytemuck::cast_slice(&plan.rows);
