@@ -5,7 +5,7 @@
 //! spread over the table: in the table that is loaded whole, and in tiers on the device and in host memory of which the first takes
 //! an eighth of the table, a quarter, a third and a half (or `DEVICE` bytes), the second as much again (or `HOST` bytes). Rows stay
 //! on the device, and each call is waited for; turns of the two alternate. Answers are compared at the end. `BACKEND` chooses the
-//! engine; `TRACE` names a text file of row numbers that are looked up instead, and with `WHOLE=0` no table is loaded whole.
+//! engine, `WARM` and `CALLS` how many calls go before and are counted (60 each); `TRACE` names a text file of row numbers that are looked up instead, and with `WHOLE=0` no table is loaded whole.
 //!
 //! Beside them are hit rates of exact policies for as many pages as the device takes: least recently and least often used, over
 //! the same ids.
@@ -30,9 +30,6 @@ use std::{
 use common::stored;
 use gatherum::{BackendChoice, Bytes, Engine, IdPolicy, OutputDtype, Table, TableSource, TierStats, Tiered, wgpu};
 
-const WARM: usize = 60;
-const CALLS: usize = 60;
-
 fn main() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = stored::table(folder.path(), 1_000_000, 64);
@@ -41,13 +38,14 @@ fn main() {
     let spec = stored::open(&path).spec().clone();
     let (rows, bytes) = (spec.shape().rows(), spec.bytes().0);
     let batch = stored::number("BATCH", 16_384) as usize;
+    let warm = stored::number("WARM", 60) as usize;
     let exponent: f64 = stored::text("ZIPF", "1.05").parse().expect("an exponent");
     let ids = match std::env::var("TRACE") {
         Ok(path) => {
             let text = std::fs::read_to_string(path).expect("a trace");
             text.split_whitespace().map(|id| id.parse::<u32>().expect("a row number") % rows).collect()
         }
-        Err(_) => common::zipf_by(exponent, rows, batch * (WARM + CALLS)),
+        Err(_) => common::zipf_by(exponent, rows, batch * (warm + stored::number("CALLS", 60) as usize)),
     };
     println!("{}", engine.backend());
     println!("{} of {}, {}; {} ids, {batch} a call", spec.scheme(), spec.shape(), Bytes(bytes), ids.len());
@@ -68,7 +66,7 @@ fn main() {
         let read = table.residency().read;
         println!("\n{} on the device, {} in host memory", options.device, options.host);
         println!("  first row {:.2} ms, {read} of rows read", start.elapsed().as_secs_f64() * 1e3);
-        let warm = ids.len() / 2 / batch * batch;
+        let warm = (warm * batch).min(ids.len() / 2 / batch * batch);
         run(&engine, &table, &ids[..warm], batch);
         let before = table.tiers().expect("tiers");
         // Turns of the two alternate, so that what else the machine does is done to both.

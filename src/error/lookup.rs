@@ -3,7 +3,6 @@
 use thiserror::Error;
 
 use super::{DeviceError, OverBudget, ShardError};
-use crate::units::Bytes;
 
 /// A gather that could not be answered. No output was written that a caller could take for an answer.
 #[derive(Debug, Error)]

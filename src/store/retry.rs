@@ -1,8 +1,10 @@
 //! Trying again.
 
 use std::{
+    future::poll_fn,
     pin::pin,
     sync::{Mutex, PoisonError},
+    task::Poll,
     time::Duration,
 };
 
@@ -68,10 +70,23 @@ impl Retry {
                 wait = (wait * 2).min(LONGEST_WAIT);
             }
         };
-        match select(pin!(attempts), Delay::new(self.deadline)).await {
-            Either::Left((Some(value), _)) => return Ok(value),
-            Either::Left((None, _)) => {}
-            Either::Right(_) => lock().late = true,
+        {
+            let mut attempts = pin!(attempts);
+            // What is done at once, as with local files, needs no timer.
+            let first = poll_fn(|context| Poll::Ready(attempts.as_mut().poll(context))).await;
+            let ended = match first {
+                Poll::Ready(ended) => ended,
+                Poll::Pending => match select(attempts, Delay::new(self.deadline)).await {
+                    Either::Left((ended, _)) => ended,
+                    Either::Right(_) => {
+                        lock().late = true;
+                        None
+                    }
+                },
+            };
+            if let Some(value) = ended {
+                return Ok(value);
+            }
         }
         Err(tried.into_inner().unwrap_or_else(PoisonError::into_inner))
     }

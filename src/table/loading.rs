@@ -10,7 +10,7 @@ use crate::{
     error::{DeviceError, SourceError, TableError},
     gpu::{Gpu, GpuShard},
     host::HostTable,
-    memory::{Ledger, Placement, Shard},
+    memory::{Ledger, Placement, Reservation, Shard},
     scheme::{Band, Part, TableSpec},
     source::PartSink,
 };
@@ -28,7 +28,7 @@ pub(crate) struct Loading {
 }
 
 enum Unfilled {
-    Host(Place),
+    Host(HostTable, Reservation),
     Gpu(Box<UnfilledShards>),
     Whole(Box<Whole>),
 }
@@ -56,7 +56,7 @@ impl Loading {
     pub(crate) fn on_host(name: &str, spec: &TableSpec, ledger: &Ledger) -> Result<Self, TableError> {
         let reserved = resident::reserve_host(name, spec, ledger)?;
         let table = HostTable::empty(name, spec)?;
-        Ok(Self::new(name, spec, Unfilled::Host(Place::Host { table, _reserved: reserved })))
+        Ok(Self::new(name, spec, Unfilled::Host(table, reserved)))
     }
 
     /// Room on a device.
@@ -86,11 +86,10 @@ impl Loading {
             return Err(self.wrong(part, &format!("gets {} bytes behind {begin} of its {needed}", bytes.len())));
         }
         match &mut self.place {
-            Unfilled::Host(Place::Host { table, .. }) => {
+            Unfilled::Host(table, _) => {
                 let begin = usize::try_from(begin).unwrap_or(usize::MAX);
                 table.part_mut(part)[begin..begin + bytes.len()].copy_from_slice(bytes);
             }
-            Unfilled::Host(Place::Gpu { .. } | Place::OnDemand(_)) => unreachable!("made on the host"),
             Unfilled::Gpu(shards) => shards.write(part, begin, bytes).await?,
             Unfilled::Whole(whole) => whole.table.write_part(part, begin, bytes)?,
         }
@@ -124,11 +123,9 @@ impl Loading {
                 Some(table) => return Ok(table),
                 None => return Err(SourceError::Invalid(format!("{}: no part has come", self.name)).into()),
             },
-            Unfilled::Host(place) => {
-                if let Place::Host { table, .. } = &place {
-                    table.check()?;
-                }
-                (self.spec.bytes(), place)
+            Unfilled::Host(table, reserved) => {
+                table.check()?;
+                (self.spec.bytes(), Place::Host { table, _reserved: reserved })
             }
             Unfilled::Gpu(filled) => {
                 filled.gpu.alive()?;
