@@ -1,12 +1,14 @@
 //! One error enum a phase. Each carries the numbers a caller acts on.
 
 mod bags;
+mod dynamic;
 mod shard;
 mod sparse;
 
 use thiserror::Error;
 
 pub use bags::BagsError;
+pub use dynamic::DynamicError;
 pub use shard::{ShardCause, ShardError};
 pub use sparse::SparseError;
 

@@ -69,7 +69,6 @@ impl HostTable {
     }
 
     /// The bytes of a part, to be filled.
-    #[cfg(feature = "files")]
     pub(crate) fn part_mut(&mut self, part: usize) -> &mut [u8] {
         &mut self.parts[part]
     }

@@ -3,6 +3,7 @@
 mod bag;
 mod device;
 mod device_bag;
+mod dynamic;
 mod encode;
 mod encode_block;
 mod encode_stored;
@@ -19,6 +20,7 @@ mod score;
 mod sums;
 mod sums_shared;
 
+pub use dynamic::{DynamicOptions, DynamicStats, DynamicTable, Eviction, Exported, Initializer, Missing, Settled};
 pub use encode::{Encoder, Progress};
 pub use encoded::EncodedTable;
 #[cfg(feature = "files")]

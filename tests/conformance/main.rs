@@ -22,6 +22,7 @@ mod bits;
 mod case;
 mod child;
 mod devices;
+mod dynamic;
 mod fixture;
 mod hashed;
 mod ids;
@@ -29,6 +30,7 @@ mod large;
 mod ledger;
 mod lookup;
 mod loss;
+mod model;
 mod names;
 mod neutral;
 mod on_demand;
@@ -58,6 +60,7 @@ const CASES: &[&[Case]] = &[
     loss::CASES,
     neutral::CASES,
     on_demand::CASES,
+    dynamic::CASES,
     random::CASES,
 ];
 
