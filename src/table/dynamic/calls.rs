@@ -6,7 +6,7 @@ use super::{DynamicTable, Home, State, store::Store};
 use crate::{
     error::{DynamicError, GatherError},
     gpu::OutputDtype,
-    op::{BadIds, IdPolicy, IdSource, Ids},
+    op::{BadIds, IdSource, Ids},
     scheme::NO_ROW,
     table::{
         device,
@@ -219,7 +219,9 @@ impl DynamicTable {
                 let mut state = self.lock();
                 let (slots, bad) = state.resolve(self.name(), &words(ids), purpose)?;
                 if let Store::Host { table, .. } = &state.store {
-                    table.gather_f32((&slots).into(), IdPolicy::Zero, &mut values)?;
+                    // On this thread alone: one of a pool that waits may take up another call of this table, and so would
+                    // wait for the lock that it has.
+                    table.decode(&slots, &mut values);
                 }
                 bad
             }

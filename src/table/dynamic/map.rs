@@ -11,7 +11,10 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::eviction::filled;
-use crate::scheme::{NO_ROW, murmur3};
+use crate::{
+    raw::prefetch,
+    scheme::{NO_ROW, murmur3},
+};
 
 /// One bucket.
 #[repr(C)]
@@ -30,6 +33,9 @@ const SPARE: u64 = 2;
 /// Buckets that an id may be away from its first. Half full, of 2^31 buckets, a run of as many has a chance of under 2^-100; where
 /// ids are chosen to collide, another seed parts them.
 const FARTHEST: usize = 1024;
+
+/// Ids whose buckets are asked for ahead.
+const AHEAD: usize = 16;
 
 /// Seeds that are tried at a time.
 const SEEDS: u32 = 16;
@@ -153,6 +159,18 @@ impl Map {
     /// The slot of an id.
     pub(super) fn find(&self, id: u64) -> Option<u32> {
         self.search(id).ok().map(|at| self.buckets[at].slot)
+    }
+
+    /// The slot of each of `ids`, [`NO_ROW`] for those that have none. The buckets of ids further on are on their way meanwhile.
+    pub(super) fn find_all(&self, ids: &[u64]) -> Vec<u32> {
+        let mut slots = Vec::with_capacity(ids.len());
+        for (position, id) in ids.iter().enumerate() {
+            if let Some(next) = ids.get(position + AHEAD) {
+                prefetch(&bytemuck::bytes_of(&self.buckets[self.first(*next)])[0]);
+            }
+            slots.push(self.find(*id).unwrap_or(NO_ROW));
+        }
+        slots
     }
 
     /// Adds an id that is not there, for which there is room.

@@ -107,14 +107,12 @@ impl Slots {
     pub(super) fn admit(&mut self, table: &str, ids: &[u64]) -> Result<Admitted, DynamicError> {
         self.begin();
         let mut present = 0;
-        let (mut slots, mut missing) = (Vec::with_capacity(ids.len()), Vec::new());
-        for id in ids {
-            let slot = self.map.find(*id).unwrap_or(NO_ROW);
-            slots.push(slot);
-            if slot == NO_ROW {
+        let (mut slots, mut missing) = (self.map.find_all(ids), Vec::new());
+        for (id, slot) in ids.iter().zip(&slots) {
+            if *slot == NO_ROW {
                 missing.push(*id);
             } else {
-                present += usize::from(self.name(slot));
+                present += usize::from(self.name(*slot));
             }
         }
         let hits = ids.len() - missing.len();
@@ -171,7 +169,7 @@ impl Slots {
 
     /// The slots of `ids`, [`NO_ROW`] for those that have none.
     pub(super) fn find(&mut self, ids: &[u64], use_them: bool) -> Vec<u32> {
-        let slots: Vec<u32> = ids.iter().map(|id| self.map.find(*id).unwrap_or(NO_ROW)).collect();
+        let slots = self.map.find_all(ids);
         if use_them {
             for slot in slots.iter().filter(|slot| **slot != NO_ROW) {
                 self.order.touch(*slot);
@@ -182,7 +180,7 @@ impl Slots {
         slots
     }
 
-    /// The positions whose values stay where a batch names slots several times: the last of each, by slot.
+    /// The positions whose values stay where a batch names slots several times: the last of each, with the slot.
     pub(super) fn last_of_each(&mut self, slots: &[u32]) -> Vec<(u32, usize)> {
         self.begin();
         let mut last = Vec::with_capacity(slots.len());
@@ -191,7 +189,6 @@ impl Slots {
                 last.push((*slot, position));
             }
         }
-        last.sort_unstable();
         last
     }
 

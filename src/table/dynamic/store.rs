@@ -143,18 +143,21 @@ impl Store {
         }
     }
 
-    /// Writes rows: for each, in the order of slots, its slot and its number among the rows that `bytes` has.
-    pub(super) fn put(&mut self, rows: &[(u32, usize)], bytes: &[u8]) -> Result<(), DeviceError> {
+    /// Writes rows: for each its slot, which no other has, and its number among the rows that `bytes` has.
+    pub(super) fn put(&mut self, mut rows: Vec<(u32, usize)>, bytes: &[u8]) -> Result<(), DeviceError> {
         match self {
             Self::Host { table, .. } => {
                 for (slot, number) in rows {
-                    let row = row_of(table, *slot);
+                    let row = row_of(table, slot);
                     let length = row.len();
                     row.copy_from_slice(&bytes[number * length..][..length]);
                 }
                 Ok(())
             }
-            Self::Device(device) => device.put(rows, bytes),
+            Self::Device(device) => {
+                rows.sort_unstable();
+                device.put(&rows, bytes)
+            }
         }
     }
 
@@ -179,6 +182,7 @@ fn row_of(table: &mut HostTable, slot: u32) -> &mut [u8] {
 }
 
 impl Device {
+    /// Writes rows in the order of their slots.
     fn put(&self, rows: &[(u32, usize)], bytes: &[u8]) -> Result<(), DeviceError> {
         let row_bytes = self.spec.row_bytes();
         let length = usize::try_from(row_bytes).unwrap_or(usize::MAX);
@@ -269,7 +273,7 @@ impl State {
     pub(super) fn write(&mut self, table: &str, ids: &[u64], bytes: &[u8]) -> Result<(), DynamicError> {
         let admitted = self.slots.admit(table, ids)?;
         let rows = self.slots.last_of_each(&admitted.slots);
-        let put = self.store.put(&rows, bytes);
+        let put = self.store.put(rows, bytes);
         self.finish(put, &admitted.made)
     }
 
