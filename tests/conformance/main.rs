@@ -23,6 +23,7 @@ mod case;
 mod child;
 mod devices;
 mod dynamic;
+mod dynamic_device;
 mod fixture;
 mod hashed;
 mod ids;
@@ -61,6 +62,7 @@ const CASES: &[&[Case]] = &[
     neutral::CASES,
     on_demand::CASES,
     dynamic::CASES,
+    dynamic_device::CASES,
     random::CASES,
 ];
 
