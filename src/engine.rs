@@ -9,12 +9,12 @@ pub use builder::{BackendChoice, EngineBuilder};
 pub use info::{AdapterReport, BackendInfo};
 
 use crate::{
-    error::{EngineError, TableError},
+    error::{DynamicError, EngineError, TableError},
     gpu::{self, Gpu, Tuning},
     memory::{Ledger, MemoryReport},
     source::TableSource,
     store::{OnDemand, SharedSource, Tiered},
-    table::Table,
+    table::{DynamicOptions, DynamicTable, Table},
 };
 
 /// Where tables live and lookups run. Clones share it.
@@ -247,6 +247,39 @@ impl Engine {
         options: &Tiered,
     ) -> Result<Table, TableError> {
         pollster::block_on(self.load_tiered(source, options))
+    }
+
+    /// Makes a table of rows that come and go, for ids of any 64 bits, of `dim` columns: none at first. All its memory is reserved
+    /// before anything is made. See [`DynamicTable`] for an example.
+    ///
+    /// # Errors
+    /// [`DynamicError::Capacity`], [`DynamicError::OddHalves`], [`DynamicError::Initializer`] for options that cannot be;
+    /// [`DynamicError::Gather`] with [`GatherError::OverBudget`](crate::GatherError::OverBudget) beyond the budget;
+    /// [`DynamicError::MapTooLarge`], [`DynamicError::Table`] and [`DynamicError::HostMemory`] for what there is no room for.
+    pub async fn dynamic_table(
+        &self,
+        name: &str,
+        dim: u32,
+        options: &DynamicOptions,
+    ) -> Result<DynamicTable, DynamicError> {
+        match &self.inner.gpu {
+            Some(gpu) => DynamicTable::on_gpu(name, dim, options, gpu.clone()).await,
+            None => DynamicTable::on_host(name, dim, options, &self.inner.ledger).await,
+        }
+    }
+
+    /// As [`Engine::dynamic_table`], blocking.
+    ///
+    /// # Errors
+    /// As [`Engine::dynamic_table`].
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn dynamic_table_blocking(
+        &self,
+        name: &str,
+        dim: u32,
+        options: &DynamicOptions,
+    ) -> Result<DynamicTable, DynamicError> {
+        pollster::block_on(self.dynamic_table(name, dim, options))
     }
 
     /// As [`Engine::load`], blocking.

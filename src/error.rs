@@ -1,11 +1,13 @@
 //! One error enum a phase. Each carries the numbers a caller acts on.
 
+mod dynamic;
 mod lookup;
 mod shard;
 mod sparse;
 
 use thiserror::Error;
 
+pub use dynamic::DynamicError;
 pub use lookup::{BagsError, GatherError, ScoreError};
 pub use shard::{ShardCause, ShardError};
 pub use sparse::SparseError;

@@ -11,6 +11,7 @@
 //!   [`Table::bag`] sums, averages or takes the maximum of the rows of each bag of ids, without making them.
 //! - [`Table::score`] compares rows with queries by dot product or cosine, and [`Table::top_k`] finds the nearest.
 //! - [`Engine::load_on_demand`] takes a table of any size, of which lookups load what they need: see module [`store`].
+//! - [`Engine::dynamic_table`] makes a table whose rows come and go, for ids of any 64 bits.
 //! - [`Engine::memory`] tells, to the byte, where the memory went; [`EngineBuilder::memory_budget`] bounds it.
 //!
 //! ```
@@ -61,8 +62,8 @@ mod units;
 
 pub use engine::{AdapterReport, BackendChoice, BackendInfo, Engine, EngineBuilder};
 pub use error::{
-    BagsError, DeviceError, EncodeError, EngineError, GatherError, OverBudget, SchemeError, ScoreError, ShapeError,
-    ShardCause, ShardError, SourceError, SparseError, TableError,
+    BagsError, DeviceError, DynamicError, EncodeError, EngineError, GatherError, OverBudget, SchemeError, ScoreError,
+    ShapeError, ShardCause, ShardError, SourceError, SparseError, TableError,
 };
 pub use gpu::{Granularity, OutputDtype};
 pub use memory::{MemoryReport, MemoryRow, Placement, RowTooLarge, Shard};
@@ -71,8 +72,8 @@ pub use scheme::{Category, Dtype, FitFigure, Part, RowSpan, Scheme, SchemeInfo, 
 pub use source::{Duplicates, PartSink, RowSource, SliceSource, SparseRows, TableSource};
 pub use store::{OnDemand, Residency, TierReport, TierStats, Tiered};
 pub use table::{
-    EncodeReport, EncodedTable, Encoder, GatherStatus, Lease, OutputBuffer, Progress, RowBuffer, Rows, Scores, Table,
-    TopK, TopKOptions,
+    DynamicOptions, DynamicStats, DynamicTable, EncodeReport, EncodedTable, Encoder, Eviction, Exported, GatherStatus,
+    Initializer, Lease, Missing, OutputBuffer, Progress, RowBuffer, Rows, Scores, Settled, Table, TopK, TopKOptions,
 };
 pub use units::{Bytes, MAX_DIM, MAX_ROWS, Shape};
 pub use wgpu;

@@ -17,7 +17,11 @@ pub(crate) fn trusted_module(device: &wgpu::Device, label: &str, source: &str) -
     // output hold the whole batch. A score's rows are compared with those of its dispatch, which are all in its shard, and
     // its buffers are made for its rows and queries, padded to whole tiles. Loops: each counts up to a number fixed by an
     // override, plus a parameter that is 0, or through a bag's stretch of at most 1,024 ids, whose ends the recorder makes.
-    // Division: only by overrides that are at least 1. Every byte of a shard is written by the upload before it is bound.
+    // Division: only by overrides that are at least 1. Every byte of a shard is written by the upload before it is bound; of a
+    // tier's table, those of the pages that lookups name, and the others are the zeros that wgpu makes buffers of.
+    // Kernels of dynamic tables write to numbers of rows and buckets that the host gives, which has made the buffers for them, and
+    // read ids, slots and missed ids of as many places as the batch has; a search divides by the number of buckets, which is 2 at
+    // least, stays under it, and ends after a number of them that the host knows, 1,025 at most.
     unsafe { device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked()) }
 }
 

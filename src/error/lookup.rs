@@ -246,6 +246,6 @@ pub enum BagsError {
     },
 }
 
-fn bad_id(id: Option<i128>) -> String {
+pub(super) fn bad_id(id: Option<i128>) -> String {
     id.map_or_else(|| "the id".to_owned(), |id| format!("id {id}"))
 }

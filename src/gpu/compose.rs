@@ -266,5 +266,6 @@ pub(crate) fn composed_shaders() -> Vec<ComposedShader> {
             }
         }
     }
+    shaders.extend(super::dynamic::composed_shaders());
     shaders
 }

@@ -105,7 +105,7 @@ fn seed(table: usize) -> u32 {
 
 /// `MurmurHash3_x86_32` (Appleby 2011) of the id's 8 bytes, little endian: arithmetic of 32 bits only, which shaders have.
 #[inline(always)]
-fn murmur3(id: u64, seed: u32) -> u32 {
+pub(crate) fn murmur3(id: u64, seed: u32) -> u32 {
     #[expect(clippy::cast_possible_truncation, reason = "both halves are taken")]
     let (low, high) = (id as u32, (id >> 32) as u32);
     let block = |hash: u32, word: u32| {

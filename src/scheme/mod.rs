@@ -26,7 +26,7 @@ mod sparse;
 
 use std::{fmt, ops::Range, str::FromStr, sync::Arc};
 
-pub(crate) use buckets::{Buckets, MOST_READ};
+pub(crate) use buckets::{Buckets, MOST_READ, murmur3};
 pub use codec::FitFigure;
 pub(crate) use codec::{Codec, Misfit, NO_ROW, Rows, Shader, Stored};
 pub(crate) use join::Join;

@@ -71,7 +71,7 @@ impl DeviceTable<'_> {
         Ok(())
     }
 
-    fn check_id_buffer(&self, ids: IdBuffer<'_>) -> Result<(), GatherError> {
+    pub(super) fn check_id_buffer(&self, ids: IdBuffer<'_>) -> Result<(), GatherError> {
         self.check_buffer("id", ids.buffer, ids.offset, u64::from(ids.count) * u64::from(ids.id_type.words()) * 4)
     }
 
@@ -86,7 +86,7 @@ impl DeviceTable<'_> {
         self.gpu.catch_now("a gather", 0, || self.encode_uncaught(encoder, ids, policy, output))?
     }
 
-    fn encode_uncaught(
+    pub(super) fn encode_uncaught(
         &self,
         encoder: &mut wgpu::CommandEncoder,
         ids: IdBuffer<'_>,

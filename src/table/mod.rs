@@ -3,6 +3,7 @@
 mod bag;
 mod device;
 mod device_bag;
+mod dynamic;
 mod encode;
 mod encode_block;
 mod encode_stored;
@@ -21,6 +22,7 @@ mod sums;
 mod sums_shared;
 mod tiers;
 
+pub use dynamic::{DynamicOptions, DynamicStats, DynamicTable, Eviction, Exported, Initializer, Missing, Settled};
 pub use encode::{Encoder, Progress};
 pub use encoded::EncodedTable;
 pub use lease::Lease;

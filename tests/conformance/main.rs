@@ -22,6 +22,8 @@ mod bits;
 mod case;
 mod child;
 mod devices;
+mod dynamic;
+mod dynamic_device;
 mod fixture;
 mod hashed;
 mod ids;
@@ -29,6 +31,7 @@ mod large;
 mod ledger;
 mod lookup;
 mod loss;
+mod model;
 mod names;
 mod neutral;
 mod on_demand;
@@ -60,6 +63,8 @@ const CASES: &[&[Case]] = &[
     neutral::CASES,
     on_demand::CASES,
     tiers::CASES,
+    dynamic::CASES,
+    dynamic_device::CASES,
     random::CASES,
 ];
 

@@ -4,10 +4,11 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::{Resident, Shards, plan::Plan};
+use super::{Shards, plan::Plan};
 use crate::{
     error::{GatherError, ShardError},
     gpu::{GatherCall, Gpu, IdBinding, Output, OutputDtype},
+    host::HostTable,
     op::IdType,
     scheme::Category,
     store::Use,
@@ -77,14 +78,15 @@ impl Shards {
                 (rest, at) = (behind, needed.rows.end);
                 let rows = plan.rows[needed.rows.clone()].chunks(TASK_ROWS);
                 tasks.extend(
-                    rows.zip(own.chunks_mut(TASK_ROWS * dim)).map(|(rows, out)| (needed.first, shard, rows, out)),
+                    rows.zip(own.chunks_mut(TASK_ROWS * dim))
+                        .map(|(rows, out)| (needed.first, shard.host(), rows, out)),
                 );
             }
-            let run = |(first, shard, rows, out): (u32, &Resident, &[u32], &mut [f32])| {
+            let run = |(first, shard, rows, out): (u32, &HostTable, &[u32], &mut [f32])| {
                 let mut own = [0; TASK_ROWS];
                 let own = &mut own[..rows.len()];
                 own.iter_mut().zip(rows).for_each(|(own, row)| *own = row - first);
-                shard.host().decode(own, out);
+                shard.decode(own, out);
             };
             match tasks.len() {
                 0 | 1 => tasks.into_iter().for_each(run),
