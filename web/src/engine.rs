@@ -1,13 +1,16 @@
 //! The engine.
 
-use gatherum::{BackendChoice, Bytes, Engine, wgpu};
-use js_sys::Array;
+use gatherum::{BackendChoice, Bytes, Engine, OnDemand, io::StoredTable, wgpu};
+use js_sys::{Array, Function, Promise};
 use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::future_to_promise;
 
 use crate::{
     error::{ToJs, bad_argument},
     object::{bytes, number, object},
+    source::PageSource,
     stream::RawStream,
+    table::RawTable,
 };
 
 /// Where tables live.
@@ -84,6 +87,34 @@ impl RawEngine {
     /// Gives back what is kept for the next call.
     pub fn trim(&self) {
         self.engine.trim();
+    }
+
+    /// Opens a table file of `size` bytes, of which `read` gives ranges: the header is read, and the words where they are wanted.
+    /// Shards are about `shard` bytes, and take at most `budget` together.
+    pub fn open(
+        &self,
+        name: String,
+        size: f64,
+        read: Function,
+        shard: f64,
+        budget: Option<f64>,
+        with_words: bool,
+    ) -> Promise {
+        let (engine, source) = (self.engine.clone(), PageSource::new(name, bytes(size), read));
+        let options = OnDemand {
+            shard: Bytes(bytes(shard)),
+            budget: budget.map(|budget| Bytes(bytes(budget))),
+            ..OnDemand::default()
+        };
+        future_to_promise(async move {
+            let stored = StoredTable::open(source).await.map_err(|error| error.to_js())?;
+            let words = match with_words {
+                true => stored.words().await.map_err(|error| error.to_js())?,
+                false => None,
+            };
+            let table = engine.load_on_demand(stored, &options).map_err(|error| error.to_js())?;
+            Ok(RawTable::new(table, words).into())
+        })
     }
 
     /// Begins a table file.

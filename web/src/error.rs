@@ -1,7 +1,8 @@
 //! Errors as objects with a `code`, a `message` and the numbers that a caller acts on.
 
 use gatherum::{
-    BagsError, DeviceError, EngineError, GatherError, OverBudget, ScoreError, TableError,
+    BagsError, DeviceError, EngineError, GatherError, OverBudget, ScoreError, ShardCause, ShardError, SourceError,
+    TableError,
     io::{FileError, StreamError},
 };
 use js_sys::Object;
@@ -65,12 +66,37 @@ impl ToJs for EngineError {
     }
 }
 
+impl ToJs for SourceError {
+    fn code(&self) -> &'static str {
+        // What came is not what was stored; what did not come is the network's.
+        if matches!(self, Self::Invalid(_)) { "damaged-file" } else { "network" }
+    }
+}
+
+impl ToJs for ShardError {
+    fn code(&self) -> &'static str {
+        match &*self.cause {
+            ShardCause::Source { error, .. } => error.code(),
+            ShardCause::OverBudget(error) => error.code(),
+            ShardCause::Device(error) => error.code(),
+            _ => "network",
+        }
+    }
+
+    fn details(&self, object: &Object) {
+        if let ShardCause::OverBudget(error) = &*self.cause {
+            error.details(object);
+        }
+    }
+}
+
 impl ToJs for FileError {
     fn code(&self) -> &'static str {
         match self {
             Self::NotTable { .. } => "not-a-table",
-            Self::Version { .. } => "unknown-version",
+            Self::Version { .. } | Self::NoBlocks { .. } => "unknown-version",
             Self::Scheme { .. } => "unknown-scheme",
+            Self::Source(error) => error.code(),
             _ => "damaged-file",
         }
     }
@@ -82,6 +108,7 @@ impl ToJs for TableError {
             Self::OverBudget(error) => error.code(),
             Self::RowTooLarge { .. } => "row-too-large",
             Self::Device(error) => error.code(),
+            Self::NotOnDemand { .. } | Self::ShardBudget { .. } => "bad-argument",
             // What is left of sources here is memory that the host has not.
             _ => "out-of-memory",
         }
@@ -124,6 +151,7 @@ impl ToJs for GatherError {
             Self::NoDevice { .. } => "host-backend",
             Self::OverBudget(error) => error.code(),
             Self::Device(error) => error.code(),
+            Self::Shard(error) => error.code(),
             _ => "too-large",
         }
     }
@@ -140,6 +168,7 @@ impl ToJs for GatherError {
                 }
             }
             Self::OverBudget(error) => error.details(object),
+            Self::Shard(error) => error.details(object),
             _ => {}
         }
     }

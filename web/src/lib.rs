@@ -11,6 +11,7 @@ mod engine;
 mod error;
 mod ids;
 mod object;
+mod source;
 mod stream;
 mod table;
 

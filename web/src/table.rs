@@ -64,6 +64,35 @@ impl RawTable {
         ])
     }
 
+    /// What of it is there, and what that took.
+    pub fn residency(&self) -> JsValue {
+        let now = self.table.residency();
+        object([
+            ("shards", number(now.shards as u64)),
+            ("residentShards", number(now.resident_shards as u64)),
+            ("bytes", number(now.bytes.0)),
+            ("residentBytes", number(now.resident_bytes.0)),
+            ("read", number(now.read.0)),
+            ("hits", number(now.hits)),
+            ("misses", number(now.misses)),
+            ("evictions", number(now.evictions)),
+        ])
+    }
+
+    /// Loads what has the rows of ids.
+    pub fn prefetch(&self, ids: &JsValue) -> Result<Promise, JsValue> {
+        let (table, ids) = (self.table.clone(), OwnIds::new("ids", ids)?);
+        Ok(future_to_promise(async move {
+            table.prefetch(ids.borrow()).await.map_err(|error| error.to_js())?;
+            Ok(JsValue::UNDEFINED)
+        }))
+    }
+
+    /// Lets go of what has rows from one up to another, and says how many bytes that had.
+    pub fn evict(&self, start: u32, end: u32) -> f64 {
+        number(self.table.evict(start..end).0).as_f64().unwrap_or_default()
+    }
+
     /// Rows of ids, as an array: values, number of bad ids, the first of them.
     pub fn gather(&self, ids: &JsValue, policy: &str) -> Result<Promise, JsValue> {
         let (table, ids, policy) = (self.table.clone(), OwnIds::new("ids", ids)?, id_policy(policy)?);

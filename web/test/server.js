@@ -16,9 +16,11 @@ const TYPES = {
 
 /**
  * Serves folders by the first part of the path. What a test asks for by the query:
- * `cut=N`: the connection breaks after N bytes; `stop=N`: nothing comes after N bytes; `flip=N`: byte N is another one.
+ * `cut=N`: the connection breaks after N bytes; `stop=N`: nothing comes after N bytes; `flip=N`: byte N is another one;
+ * `whole=1`: ranges are not sent; `busy=N`: each Nth range of that address is refused.
  */
 export function serve(folders) {
+    const turns = new Map();
     const server = createServer((request, response) => {
         const url = new URL(request.url, 'http://localhost');
         const [, mount, ...rest] = normalize(decodeURIComponent(url.pathname)).split('/');
@@ -34,12 +36,35 @@ export function serve(folders) {
             response.writeHead(404).end('no such file');
             return;
         }
-        response.writeHead(200, {
+        const headers = {
             'Content-Type': TYPES[extname(path)] ?? 'application/octet-stream',
-            'Content-Length': size.size,
             'Cache-Control': 'no-store',
+        };
+        const wanted = !url.searchParams.has('whole') && /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '');
+        if (!wanted) {
+            response.writeHead(200, { ...headers, 'Content-Length': size.size });
+            pipeline(faulty(createReadStream(path), url.searchParams, response), response, () => {});
+            return;
+        }
+        const busy = Number(url.searchParams.get('busy') ?? 0);
+        const turn = (turns.get(request.url) ?? 0) + 1;
+        turns.set(request.url, turn);
+        if (busy > 0 && turn % busy === 0) {
+            response.writeHead(503).end('not now');
+            return;
+        }
+        const [start, end] = [Number(wanted[1]), Math.min(Number(wanted[2]) + 1, size.size)];
+        if (start >= end) {
+            response.writeHead(416, { ...headers, 'Content-Range': `bytes */${size.size}` }).end();
+            return;
+        }
+        response.writeHead(206, {
+            ...headers,
+            'Content-Length': end - start,
+            'Content-Range': `bytes ${start}-${end - 1}/${size.size}`,
         });
-        pipeline(faulty(createReadStream(path), url.searchParams, response), response, () => {});
+        const file = createReadStream(path, { start, end: end - 1 });
+        pipeline(faulty(file, url.searchParams, response, start), response, () => {});
     });
     return new Promise((resolve) => {
         server.listen(0, '127.0.0.1', () => {
@@ -54,9 +79,9 @@ export function serve(folders) {
     });
 }
 
-async function* faulty(file, wants, response) {
+async function* faulty(file, wants, response, start = 0) {
     const [cut, stop, flip] = ['cut', 'stop', 'flip'].map((name) => Number(wants.get(name) ?? Infinity));
-    let at = 0;
+    let at = start;
     for await (const piece of file) {
         if (flip >= at && flip < at + piece.length) {
             piece[flip - at] ^= 1;

@@ -1,9 +1,10 @@
-import { RawEngine } from './wasm/gatherum.js';
+import { RawEngine, type RawTable } from './wasm/gatherum.js';
 import { ArgumentError, FileError } from './errors.js';
 import { nameOf, pieces } from './input.js';
 import { call, callAsync, load as loadModule, type ModuleSource } from './module.js';
+import { ranges } from './ranges.js';
 import { Table } from './table.js';
-import type { LoadOptions, MemoryReport, TableInput, WebGPUDevice } from './types.js';
+import type { LoadOptions, MemoryReport, OpenOptions, RangeInput, TableInput, WebGPUDevice } from './types.js';
 
 /** Options of an engine. */
 export interface EngineOptions {
@@ -107,6 +108,43 @@ export class Engine {
             if (!done) {
                 stream.free();
             }
+        }
+    }
+
+    /**
+     * Opens a table file of which lookups read what they need: its header is read, and nothing else. The server must send ranges
+     * of the file, and, where it is another site's, say in CORS that `Content-Range` may be seen.
+     *
+     * Lookups, bags and searches answer as those of a table that is loaded; a search reads all of it. What the network fails to
+     * bring is asked for again, with waits that double, and then fails the lookups that need it, and no others.
+     *
+     * @throws {@link FileError}, {@link NetworkError}, {@link DeviceError}; {@link ArgumentError} for a scheme that is loaded whole,
+     * or a budget that holds no shard; the signal's reason.
+     */
+    async open(input: RangeInput, options: OpenOptions = {}): Promise<Table> {
+        const { signal, name = nameOf(input), shardBytes = 256 << 10, budget, words = false } = options;
+        for (const [what, bytes] of Object.entries({ shardBytes, budget })) {
+            if (bytes !== undefined && !(bytes >= 0)) {
+                throw new ArgumentError('bad-argument', `${what} is ${bytes}; it is a number of bytes`);
+            }
+        }
+        signal?.throwIfAborted();
+        this.#live();
+        const { size, read, opened } = await ranges(input, signal);
+        try {
+            const raw = await callAsync(() => this.#live().open(name, size, read, shardBytes, budget, words));
+            const table = new Table(raw as RawTable, this.#tables);
+            if (!this.#raw) {
+                table.free();
+            }
+            this.#live();
+            signal?.throwIfAborted();
+            return table;
+        } catch (error) {
+            signal?.throwIfAborted();
+            throw error;
+        } finally {
+            opened();
         }
     }
 

@@ -146,6 +146,8 @@ export function fromRaw(thrown: unknown): unknown {
         case 'unknown-scheme':
         case 'unknown-version':
             return new FileError(raw.code, raw.message);
+        case 'network':
+            return new NetworkError(raw.message);
         case 'bad-argument':
         case 'bad-bags':
         case 'bad-query':

@@ -8,6 +8,7 @@ import type {
     GatherOptions,
     Ids,
     Metric,
+    Residency,
     Rows,
     TableMemory,
     TopK,
@@ -25,7 +26,7 @@ interface Description extends TableMemory {
 /** Stands where there is no row. */
 const NO_ROW = 0xffff_ffff;
 
-/** A table that rows can be looked up in. Made by `Engine.load`. */
+/** A table that rows can be looked up in. Made by `Engine.load` and `Engine.open`. */
 export class Table {
     #raw: RawTable | undefined;
     readonly #tables: Set<WeakRef<Table>>;
@@ -149,6 +150,25 @@ export class Table {
             throw new ArgumentError('bad-argument', `table \`${this.name}\` has no word ${JSON.stringify(word)}`);
         }
         return (await this.gather(Uint32Array.of(row))).values;
+    }
+
+    /** What of it is there: all, unless it was opened and not loaded. */
+    residency(): Residency {
+        return call(() => this.#live().residency() as Residency);
+    }
+
+    /**
+     * Loads the shards that have the rows of `ids`, before they are needed.
+     *
+     * @throws {@link NetworkError}, {@link FileError}, {@link MemoryBudgetError}, {@link DeviceError}.
+     */
+    async prefetch(ids: Ids): Promise<void> {
+        await callAsync(() => this.#live().prefetch(ids));
+    }
+
+    /** Lets go of the shards that have any rows from `start` up to, but without, `end`, and says how many bytes those had. */
+    evict(start = 0, end: number = this.rows): number {
+        return call(() => this.#live().evict(whole('start', start), whole('end', end)));
     }
 
     /** What it takes. */

@@ -145,6 +145,43 @@ export interface LoadOptions {
     name?: string;
 }
 
+/** Options of opening a table of which lookups read what they need. */
+export interface OpenOptions {
+    /** Ends opening early; the call then fails with the signal's reason. */
+    signal?: AbortSignal;
+    /** A name for messages and the ledger; by default the last part of the address. */
+    name?: string;
+    /** About the bytes that are read at a time, and let go: a shard of neighbouring rows. 256 KiB unless said otherwise. */
+    shardBytes?: number;
+    /** The most bytes that shards may take together; the least recently used go first. All may be there unless said otherwise. */
+    budget?: number;
+    /** Whether the words of the rows are read, all of them, so that `word` and `find` know them; not unless said otherwise. */
+    words?: boolean;
+}
+
+/** What of a table is where lookups read it, and what that took. */
+export interface Residency {
+    /** Shards of the table. */
+    readonly shards: number;
+    /** Those that are there. */
+    readonly residentShards: number;
+    /** Bytes of all shards. */
+    readonly bytes: number;
+    /** Bytes of those that are there. */
+    readonly residentBytes: number;
+    /** Bytes read so far, those of the header among them. */
+    readonly read: number;
+    /** Shards that lookups needed and found. */
+    readonly hits: number;
+    /** Shards that lookups needed and had loaded. */
+    readonly misses: number;
+    /** Shards let go. */
+    readonly evictions: number;
+}
+
+/** Where a table file lies that is read by ranges: on a server that sends them, or in a file of the user's. */
+export type RangeInput = string | URL | Blob;
+
 /** Where a table file comes from. */
 export type TableInput =
     | string

@@ -138,7 +138,7 @@ impl Loader {
             }
         };
         let shard = &self.shards[number];
-        tracing::warn!(table = self.source.name(), shard = number, %cause, "shard not loaded");
+        tracing::debug!(table = self.source.name(), shard = number, %cause, "shard not loaded");
         ShardError {
             table: self.source.name().to_owned(),
             shard: number,

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use gatherum::{BackendChoice, EncodeReport, EncodedTable, Engine, GatherError, IdPolicy, Table};
+use gatherum::{BackendChoice, EncodeReport, EncodedTable, Engine, GatherError, IdPolicy, Scheme, Table};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::load;
@@ -48,6 +48,8 @@ impl Backends {
 
 /// A scheme's figures.
 pub(super) struct Measured {
+    /// As it was asked for; what of it follows from the table is in the report's.
+    pub(super) scheme: Scheme,
     pub(super) report: EncodeReport,
     /// In the order of the backends; `None` where one could not do it.
     pub(super) on: Vec<Option<OnBackend>>,
@@ -62,8 +64,8 @@ pub(super) struct OnBackend {
 }
 
 impl Measured {
-    pub(super) fn new(report: EncodeReport) -> Self {
-        Self { report, on: Vec::new() }
+    pub(super) fn new(scheme: &Scheme, report: EncodeReport) -> Self {
+        Self { scheme: scheme.clone(), report, on: Vec::new() }
     }
 
     pub(super) fn wordsim(&self) -> Option<f64> {

@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args, backend: &BackendArgs, out: &mut dyn Write) -> Ou
     let mut measured = Vec::new();
     for scheme in &schemes {
         let (table, report) = data.encode(scheme)?;
-        let mut one = Measured::new(report);
+        let mut one = Measured::new(scheme, report);
         for engine in &backends.engines {
             match OnBackend::measure(engine, &table, found.as_ref()) {
                 Ok(on) => one.on.push(Some(on)),
@@ -96,7 +96,7 @@ fn neighbors(args: &Args, data: &Data, engine: &Engine, measured: &[Measured]) -
     let (Some(words), Some(smallest)) = (data.words(), smallest) else { return Ok(None) };
     // A table of one's own may lack the words that are asked for by default.
     let rows: Vec<u32> = args.word.iter().filter_map(|word| words.find(word.as_encoded_bytes())).collect();
-    let scheme = smallest.report.spec.scheme().clone();
+    let scheme = smallest.scheme.clone();
     let (encoded, _) = data.encode(&scheme)?;
     let table = load(engine, &encoded)?;
     drop(encoded);

@@ -53,7 +53,7 @@ impl Report<'_> {
         for one in &self.measured {
             let report = &one.report;
             let mut row = vec![
-                report.spec.scheme().to_string(),
+                one.scheme.to_string(),
                 report.bytes_after.0.to_string(),
                 format!("{:.1} %", 100.0 * report.share()),
                 format!("{:.5}", report.relative_error),
@@ -118,7 +118,8 @@ impl Report<'_> {
             .collect();
         let (report, Bytes(bytes)) = (&one.report, one.report.bytes_after);
         json!({
-            "scheme": report.spec.scheme().to_string(),
+            "scheme": one.scheme.to_string(),
+            "stored_as": report.spec.scheme().to_string(),
             "bytes": bytes,
             "share": report.share(),
             "relative_error": report.relative_error,

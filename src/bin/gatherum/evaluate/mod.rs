@@ -128,6 +128,8 @@ struct Tasks {
 
 /// A scheme's figures.
 struct Evaluated {
+    /// As it was asked for; what of it follows from the table is in the report's.
+    scheme: Scheme,
     report: EncodeReport,
     /// Shares of the nearest that are kept; `None` where no row of the sample has a neighbor.
     kept: [Option<f64>; SAMPLES],
@@ -165,7 +167,7 @@ impl Tasks {
             pairs.push(found.as_ref().map(|found| found.evaluate(&table)).transpose()?.flatten());
         }
         let analogies = self.asked.as_ref().map(|asked| asked.answer(&table)).transpose()?;
-        Ok(Evaluated { report, kept, pairs, analogies })
+        Ok(Evaluated { scheme: scheme.clone(), report, kept, pairs, analogies })
     }
 }
 

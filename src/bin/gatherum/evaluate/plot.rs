@@ -69,7 +69,7 @@ fn draw(out: &mut String, title: &str, evaluated: &[Evaluated]) -> Result<(), Bo
     order.sort_by(|one, other| other.2.total_cmp(&one.2));
     for (one, color, bytes, ..) in order {
         right.draw(&Circle::new((9, y), 5, color.filled()))?;
-        let text = format!("{}  {bytes:.1} %", one.report.spec.scheme());
+        let text = format!("{}  {bytes:.1} %", one.scheme);
         right.draw(&Text::new(text, (20, y - 6), font.clone()))?;
         y += line;
     }

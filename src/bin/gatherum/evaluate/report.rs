@@ -59,7 +59,7 @@ impl Report<'_> {
         let mut table = output::table(&header);
         for one in self.evaluated {
             let mut row = vec![
-                one.report.spec.scheme().to_string(),
+                one.scheme.to_string(),
                 one.report.bytes_after.0.to_string(),
                 format!("{:.1} %", 100.0 * one.report.share()),
             ];
@@ -75,7 +75,7 @@ impl Report<'_> {
         let names = ["scheme", "bytes", "of f32"].into_iter().chain(columns.iter().map(|(name, _)| name.as_str()));
         writeln!(out, "{}", names.map(quoted).collect::<Vec<_>>().join(","))?;
         for one in self.evaluated {
-            let (scheme, share) = (one.report.spec.scheme().to_string(), one.report.share());
+            let (scheme, share) = (one.scheme.to_string(), one.report.share());
             write!(out, "{},{},{share}", quoted(&scheme), one.report.bytes_after.0)?;
             for (_, column) in &columns {
                 write!(out, ",{}", (column.of)(one).map_or_else(String::new, |value| value.to_string()))?;
@@ -128,7 +128,8 @@ impl Report<'_> {
             json!({ "share": accuracy.share(), "sections": sections })
         });
         json!({
-            "scheme": one.report.spec.scheme().to_string(),
+            "scheme": one.scheme.to_string(),
+            "stored_as": one.report.spec.scheme().to_string(),
             "bytes": one.report.bytes_after.0,
             "share": one.report.share(),
             "relative_error": one.report.relative_error,
