@@ -50,7 +50,7 @@ async function range(address: string, start: number, end: number, signal: AbortS
         if (response.status !== 206) {
             await response.body?.cancel();
         }
-        bytes = new Uint8Array(response.status === 206 ? await response.arrayBuffer() : 0);
+        bytes = response.status === 206 ? new Uint8Array(await response.arrayBuffer()) : new Uint8Array();
     } catch (error) {
         signal?.throwIfAborted();
         throw new NetworkError(`${address}: ${String(error)}`, undefined, { cause: error });
