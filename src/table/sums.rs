@@ -112,7 +112,9 @@ fn on_host(
     sums: &mut Sums,
     visit: &mut impl FnMut(&Sums),
 ) {
-    let end = first + table.spec().stored_rows();
+    let spec = table.spec();
+    // Rows of one stored one are scored as that; others as rows of the table.
+    let end = first + if spec.each() == 1 { spec.stored_rows() } else { spec.shape().rows() };
     let within = rows.start.max(first)..rows.end.min(end);
     for rows in split(within, HOST_SUMS / panel.count()) {
         table.score(panel, rows.start - first..rows.end - first, sums);

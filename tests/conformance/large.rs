@@ -9,7 +9,7 @@ use gatherum::{
 
 use crate::{
     backend::Backend,
-    case::{Case, Stamp},
+    case::{Case, Stamp, leads},
     fixture::{Fixture, Repeated, row_bytes},
     lookup::{Answer, Batch, Lookup, Way, same},
 };
@@ -96,13 +96,14 @@ fn a08_the_265_mb_table(backend: &Backend) {
 
 /// More shards than a pass binds, whose rows are of every kind that kernels tell apart.
 fn a08_many_shards(scheme: &Scheme, backend: &Backend) {
-    let engine = backend.narrow(4 * MIB, 64 * MIB);
-    for dim in [64, 63] {
+    let engine = backend.narrow(16 * MIB, 64 * MIB);
+    // Whole lanes and none differ by a codec, not by its options.
+    for dim in [63, 64].into_iter().take(if leads(scheme) { 2 } else { 1 }) {
         let base = Repeated::base(scheme, 127, dim);
         let row = row_bytes(&base);
         // An odd number over six shards, so that the last one is short.
-        let source = Repeated::of(scheme, "many", &base, (6 * 4 * MIB / row + 5_000) | 1, dim as u64);
-        let placement = pollster::block_on(Placement::read(&source, Bytes(4 * MIB))).expect("a placement");
+        let source = Repeated::of(scheme, "many", &base, (6 * 16 * MIB / row + 20_000) | 1, dim as u64);
+        let placement = pollster::block_on(Placement::read(&source, Bytes(16 * MIB))).expect("a placement");
         let bands = gatherum::testing::bands(source.spec()).len();
         match bands {
             1 => assert_eq!(placement.shards().len(), 7, "two passes"),
