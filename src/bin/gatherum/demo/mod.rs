@@ -84,7 +84,10 @@ pub(crate) fn run(args: &Args, backend: &BackendArgs, out: &mut dyn Write) -> Ou
     if args.json { output::write_json(out, &report.json()) } else { report.write(out) }
 }
 
-/// The nearest rows of some words, in the smallest of the tables.
+/// What a table has to keep of the best WordSim for its neighbors to be shown.
+const KEPT: f64 = 0.9;
+
+/// The nearest rows of some words, in the smallest of the tables that keep their meaning.
 struct Neighbors {
     scheme: Scheme,
     /// Row of the word, and the rows near it.
@@ -92,7 +95,9 @@ struct Neighbors {
 }
 
 fn neighbors(args: &Args, data: &Data, engine: &Engine, measured: &[Measured]) -> Outcome<Option<Neighbors>> {
-    let smallest = measured.iter().min_by_key(|one| one.report.bytes_after);
+    let best = measured.iter().filter_map(Measured::wordsim).fold(0.0, f64::max);
+    let kept = measured.iter().filter(|one| one.wordsim().is_none_or(|wordsim| wordsim >= KEPT * best));
+    let smallest = kept.min_by_key(|one| one.report.bytes_after);
     let (Some(words), Some(smallest)) = (data.words(), smallest) else { return Ok(None) };
     // A table of one's own may lack the words that are asked for by default.
     let rows: Vec<u32> = args.word.iter().filter_map(|word| words.find(word.as_encoded_bytes())).collect();
