@@ -9,9 +9,9 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::{
     FileError, StreamError, Vocabulary,
-    header::{Header, is_safetensors},
+    header::Header,
     layout,
-    table_header::{TableHeader, TensorPlace},
+    table_header::{TableHeader, TensorPlace, check_start},
 };
 use crate::{
     engine::Engine,
@@ -175,11 +175,8 @@ impl TableStream {
 
 /// Bytes up to the first tensor, as far as can be said by those that are there: the first 9 tell.
 fn header_end(file: &str, start: &[u8]) -> Result<u64, FileError> {
-    let (Some(length), Some(brace)) = (start.first_chunk(), start.get(8)) else { return Ok(9) };
-    if *brace != b'{' && !is_safetensors(start) {
-        let reason = "it does not begin as safetensors files do".to_owned();
-        return Err(FileError::NotTable { file: file.to_owned(), reason });
-    }
+    let Some(length) = start.first_chunk().filter(|_| start.len() > 8) else { return Ok(9) };
+    check_start(file, start)?;
     match Header::json_bytes(file, *length)? {
         // The byte that is there already is none of the header's.
         0 => Header::parse(file, &[]).map(|header| header.data),
