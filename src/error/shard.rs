@@ -6,21 +6,25 @@ use thiserror::Error;
 
 use super::{DeviceError, OverBudget, SourceError};
 
-/// A shard that a lookup needed and could not have. The next lookup that needs it has it tried again; lookups that do not
+/// Rows that a lookup needed and could not have, mostly a shard. The next lookup that needs it has it tried again; lookups that do not
 /// are not touched.
 #[derive(Clone, Debug, Error)]
-#[error("table `{table}`: shard {shard}, which has rows {}..{}, was not loaded: {cause}", .rows.start, .rows.end)]
+#[error("table `{table}`: {}rows {}..{} were not loaded: {cause}", named(.shard), .rows.start, .rows.end)]
 #[non_exhaustive]
 pub struct ShardError {
     /// The table's name.
     pub table: String,
-    /// Number of the shard.
-    pub shard: usize,
-    /// Stored rows that it has.
+    /// Number of the shard; none where rows are in tiers.
+    pub shard: Option<usize>,
+    /// Stored rows that it has, or that were asked for together.
     pub rows: Range<u32>,
     /// Why.
     #[source]
     pub cause: Arc<ShardCause>,
+}
+
+fn named(shard: &Option<usize>) -> String {
+    shard.map(|shard| format!("shard {shard}, ")).unwrap_or_default()
 }
 
 /// Why a shard was not loaded.

@@ -40,7 +40,12 @@ impl World {
             Delay::new(Duration::from_micros(200)).await;
             if fails && load % 7 == 3 {
                 let cause = ShardCause::Device(DeviceError::Refused("no".to_owned()));
-                return Err(ShardError { table: "t".to_owned(), shard: number, rows: 0..1, cause: Arc::new(cause) });
+                return Err(ShardError {
+                    table: "t".to_owned(),
+                    shard: Some(number),
+                    rows: 0..1,
+                    cause: Arc::new(cause),
+                });
             }
             let alive = world.alive.fetch_add(1, Ordering::SeqCst) + 1;
             world.most.fetch_max(alive, Ordering::SeqCst);

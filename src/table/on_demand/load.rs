@@ -141,7 +141,7 @@ impl Loader {
         tracing::debug!(table = self.source.name(), shard = number, %cause, "shard not loaded");
         ShardError {
             table: self.source.name().to_owned(),
-            shard: number,
+            shard: Some(number),
             rows: shard.first_row..shard.first_row + shard.rows,
             cause: Arc::new(cause),
         }

@@ -151,8 +151,9 @@ impl DeviceTier {
         rows: &[u32],
         holder: Holder,
     ) -> Result<(Vec<u32>, Held), GatherError> {
+        let mut again = false;
         loop {
-            let (numbers, mut held, awaited) = match self.begin(&below.pages, rows, holder) {
+            let (numbers, mut held, awaited) = match self.begin(&below.pages, rows, holder, again) {
                 Begun::Taken(numbers, held, awaited) => (numbers, held, awaited),
                 Begun::Wait(changed) => {
                     changed.await;
@@ -173,10 +174,11 @@ impl DeviceTier {
             if self.settle(&awaited).await {
                 return Ok((numbers, held));
             }
+            again = true;
         }
     }
 
-    fn begin(self: &Arc<Self>, pages: &Pages, rows: &[u32], holder: Holder) -> Begun {
+    fn begin(self: &Arc<Self>, pages: &Pages, rows: &[u32], holder: Holder, again: bool) -> Begun {
         let mut state = self.lock();
         let mut taken = state.slots.begin();
         let mut numbers = Vec::with_capacity(rows.len());
@@ -197,8 +199,13 @@ impl DeviceTier {
             return if state.lookups == 0 { Begun::Busy } else { Begun::Wait(changed) };
         }
         state.lookups += usize::from(holder == Holder::Lookup);
-        state.stats.hits += (slots.len() - missing.len()) as u64;
-        state.stats.misses += missing.len() as u64;
+        let missed = missing.len() as u64;
+        state.stats.misses += missed;
+        state.stats.hits = match again {
+            // What others were to bring up was counted as found, and is missed after all.
+            true => state.stats.hits.saturating_sub(missed),
+            false => state.stats.hits + slots.len() as u64 - missed,
+        };
         drop(state);
         Begun::Taken(numbers, Held { tier: self.clone(), slots, loads: missing, holder }, awaited)
     }
@@ -266,7 +273,8 @@ impl DeviceTier {
                 for copy in &copies {
                     let (from, length) = ((copy.from * page) as u64, (copy.pages * page) as u64);
                     let to = self.placed[copy.shard].offsets[part] + (copy.to * page) as u64;
-                    encoder.copy_buffer_to_buffer(&staging, begin + from, &self.shards[copy.shard].buffer, to, length);
+                    let spot = self.shards[copy.shard].buffer.spot();
+                    encoder.copy_buffer_to_buffer(&staging, begin + from, spot.buffer(), spot.at(to), length);
                 }
                 begin += bytes.len() as u64;
             }

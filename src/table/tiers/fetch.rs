@@ -120,8 +120,7 @@ impl Below {
         let all = self.pages.spec.shape().rows();
         let rows = pages.start * self.pages.rows..pages.end.saturating_mul(self.pages.rows).min(all);
         tracing::debug!(table = self.source.name(), ?rows, %cause, "rows not read");
-        let (table, shard) = (self.source.name().to_owned(), pages.start as usize);
-        ShardError { table, shard, rows, cause: cause.into() }
+        ShardError { table: self.source.name().to_owned(), shard: None, rows, cause: cause.into() }
     }
 }
 
