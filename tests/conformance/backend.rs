@@ -5,7 +5,9 @@ use std::{
     sync::{Mutex, OnceLock, PoisonError},
 };
 
-use gatherum::{AdapterReport, BackendChoice, Engine, EngineBuilder, Granularity, wgpu};
+use gatherum::{AdapterReport, BackendChoice, Engine, EngineBuilder, Granularity, Scheme, wgpu};
+
+use crate::case::leads;
 
 /// An adapter that tests know by name.
 struct Kind {
@@ -154,6 +156,12 @@ impl Backend {
             return &[Tuning::Own];
         }
         &[Tuning::Fine, Tuning::Coarse, Tuning::FineChecked, Tuning::CoarseChecked]
+    }
+
+    /// Those that a case of all schemes needs: wgpu's checks are around a scheme's code, not of it, so one variant has them.
+    pub(crate) fn tunings_for(&self, scheme: &Scheme) -> &'static [Tuning] {
+        let all = self.tunings();
+        if leads(scheme) { all } else { &all[..all.len().min(2)] }
     }
 
     /// A shared engine whose kernels are built so.

@@ -98,7 +98,7 @@ fn a11_as_the_host(scheme: &Scheme, backend: &Backend) {
         let f32s = Lookup::HOST_F32.run(&host, &on_host, &batch, IdPolicy::Zero).expect("an answer");
         let halves = Lookup { dtype: OutputDtype::F16, ..Lookup::HOST_F32 };
         let halves = halves.run(&host, &on_host, &batch, IdPolicy::Zero).expect("an answer");
-        for tuning in backend.tunings() {
+        for tuning in backend.tunings_for(scheme) {
             let engine = backend.tuned(*tuning);
             let table = engine.load_blocking(&fixture.encoded).expect("the table fits");
             for lookup in Lookup::kernels(backend) {

@@ -63,7 +63,7 @@ fn a01_bad_ids(scheme: &Scheme, backend: &Backend) {
         }
     };
     check(backend.engine(), &Lookup::all(backend));
-    for tuning in backend.tunings() {
+    for tuning in backend.tunings_for(scheme) {
         check(backend.tuned(*tuning), &Lookup::kernels(backend));
     }
 }

@@ -115,12 +115,12 @@ fn a08_many_shards(scheme: &Scheme, backend: &Backend) {
         let mut ids = edges(&placement);
         let count = source.spec().shape().rows();
         ids.extend((0..2000).map(|at| at * 7919 % count));
-        for dtype in [OutputDtype::F32, OutputDtype::F16] {
-            for way in [Way::Host, Way::Recorded { offset: 272 }, Way::Recorded { offset: 276 }] {
-                check(&engine, &table, &source, &rows, ids.clone(), Lookup { way, dtype });
-            }
-        }
-        bad_ids_are_counted_once(&engine, &table, &source, &rows);
+        // As with columns: which shard a row is in does not depend on how it is written.
+        let ways = [Way::Host, Way::Recorded { offset: 276 }, Way::Recorded { offset: 272 }];
+        let both = |way| [OutputDtype::F32, OutputDtype::F16].map(|dtype| Lookup { way, dtype });
+        let lookups = ways.into_iter().flat_map(both).take(if leads(scheme) { 6 } else { 3 });
+        lookups.for_each(|lookup| check(&engine, &table, &source, &rows, ids.clone(), lookup));
+        bad_ids_are_counted_once(&engine, &table, &source, &rows, if leads(scheme) { 272 } else { 276 });
     }
 }
 
@@ -148,8 +148,8 @@ fn a08_streamed(scheme: &Scheme, backend: &Backend) {
     check(&engine, &table, &source, &rows, ids, Lookup { way: Way::Host, dtype: OutputDtype::F32 });
 }
 
-/// Each pass sees every id; one of them answers for the bad ones.
-fn bad_ids_are_counted_once(engine: &Engine, table: &Table, source: &Repeated<'_>, rows: &Rows) {
+/// Each pass sees every id; one of them answers for the bad ones. Recorded lookups write from `offset` on.
+fn bad_ids_are_counted_once(engine: &Engine, table: &Table, source: &Repeated<'_>, rows: &Rows, offset: usize) {
     let count = source.spec().shape().rows();
     if !table.spec().scheme().bounds_rows() {
         // Unsigned ids are all good.
@@ -157,7 +157,7 @@ fn bad_ids_are_counted_once(engine: &Engine, table: &Table, source: &Repeated<'_
     }
     let batch = Batch::U32(vec![count - 1, count, 0, u32::MAX, 1]);
     for dtype in [OutputDtype::F32, OutputDtype::F16] {
-        let lookup = Lookup { way: Way::Recorded { offset: 272 }, dtype };
+        let lookup = Lookup { way: Way::Recorded { offset }, dtype };
         let answer = lookup.run(engine, table, &batch, IdPolicy::Zero).expect("an answer");
         assert_eq!((answer.bad.count, answer.bad.first), (2, Some(1)));
         let good = source.rows([count - 1, 0, 1].into_iter(), &rows.values).into_iter().map(f32::to_bits).collect();
