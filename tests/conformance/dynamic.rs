@@ -30,6 +30,7 @@ pub(crate) const CASES: &[Case] = &[
     Case { name: "m09_what_is_refused", operation: "map", stamp: Stamp::Backends(m09_what_is_refused) },
     Case { name: "m10_export", operation: "map", stamp: Stamp::Backends(m10_export) },
     Case { name: "m11_threads_of_a_pool", operation: "map", stamp: Stamp::Backends(m11_threads_of_a_pool) },
+    Case { name: "m12_a15_ten_million", operation: "map", stamp: Stamp::Once(m12_a15_ten_million) },
 ];
 
 /// A02.
@@ -387,4 +388,34 @@ fn m10_export(backend: &Backend) {
     let other = make(backend.engine(), 6, options(560));
     other.upsert_blocking(&all.ids, &back).expect("room");
     assert_eq!(other.export_blocking().expect("rows"), all);
+}
+
+/// Ten million ids that come, all but the last of which go: each is told once, what a table takes does not grow, and what is left is
+/// what came last.
+fn m12_a15_ten_million() {
+    const CAPACITY: u64 = 100_003;
+    const IDS: u64 = 10_000_000;
+    let engine = Engine::host();
+    let options = DynamicOptions { initializer: Initializer::Zeros, ..options(CAPACITY) };
+    let table = make(&engine, 2, options);
+    let live = engine.memory().live;
+    // No pattern, and the number of each can be had again: the factor is odd.
+    let id = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut gone = vec![0_u64; (IDS as usize).div_ceil(64)];
+    let number = |id: u64| id.wrapping_mul(0xf1de_83e1_9937_733d) as usize;
+    let mut count = 0;
+    for first in (0..IDS).step_by(50_000) {
+        let ids: Vec<u64> = (first..first + 50_000).map(id).collect();
+        table.gather_blocking(&ids).expect("others go");
+        for evicted in table.take_evicted().into_iter().map(number) {
+            assert_eq!(gone[evicted / 64] >> (evicted % 64) & 1, 0, "id number {evicted} went twice");
+            gone[evicted / 64] |= 1 << (evicted % 64);
+            count += 1;
+        }
+        assert_eq!(table.len() + count, first + 50_000);
+        assert_eq!(engine.memory().live, live);
+    }
+    assert_eq!((table.len(), count), (CAPACITY, IDS - CAPACITY));
+    assert!((IDS - CAPACITY..IDS).all(|number| table.contains(id(number))), "the last that came are there");
+    assert_eq!(engine.memory().peak, live);
 }
