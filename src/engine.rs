@@ -9,9 +9,9 @@ pub use builder::{BackendChoice, EngineBuilder};
 pub use info::{AdapterReport, BackendInfo};
 
 use crate::{
-    error::{DynamicError, EngineError, TableError},
+    error::{DeviceError, DynamicError, EngineError, TableError},
     gpu::{self, Gpu, Tuning},
-    memory::{Ledger, MemoryReport},
+    memory::{Compaction, Ledger, MemoryReport, PoolReport},
     source::TableSource,
     store::{OnDemand, SharedSource, Tiered},
     table::{DynamicOptions, DynamicTable, Table},
@@ -297,6 +297,52 @@ impl Engine {
         self.inner.ledger.report()
     }
 
+    /// The blocks that small tables share on a device: how many, and how well they are filled. None on the host.
+    #[must_use]
+    pub fn pool(&self) -> PoolReport {
+        self.inner.gpu.as_ref().map(|gpu| gpu.pool()).unwrap_or_default()
+    }
+
+    /// Moves tables that share blocks of memory, by copies on the device, so that the blocks are fewer or smaller. Lookups go on
+    /// meanwhile, and give the same rows. The engine does the first by itself before it refuses anything for its budget.
+    ///
+    /// # Errors
+    /// [`DeviceError`] where the device fails; the tables are then as they were.
+    ///
+    /// # Examples
+    /// ```
+    /// use gatherum::{EncodedTable, Engine, IdPolicy};
+    /// # pollster::block_on(async {
+    /// let engine = Engine::new().await?;
+    /// let mut tables = Vec::new();
+    /// for number in 0..8 {
+    ///     let (encoded, _) = EncodedTable::encode("t", &vec![number as f32; 32_000], 32, &"f32".parse()?)?;
+    ///     tables.push(engine.load(&encoded).await?);
+    /// }
+    /// // Seven tables go, and with them most of what they shared.
+    /// tables.drain(1..);
+    /// let compaction = engine.compact().await?;
+    /// println!("{} B moved, {} B given back: {:?}", compaction.moved, compaction.freed, engine.pool());
+    /// assert_eq!(tables[0].gather(&[999_u32], IdPolicy::Error).await?.values, [0.0; 32]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn compact(&self) -> Result<Compaction, DeviceError> {
+        match &self.inner.gpu {
+            Some(gpu) => gpu.compact().await,
+            None => Ok(Compaction::default()),
+        }
+    }
+
+    /// As [`Engine::compact`], blocking.
+    ///
+    /// # Errors
+    /// As [`Engine::compact`].
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn compact_blocking(&self) -> Result<Compaction, DeviceError> {
+        pollster::block_on(self.compact())
+    }
+
     /// Gives back the memory of output and staging buffers, and of pipelines, that are kept for the next call.
     pub fn trim(&self) {
         if let Some(gpu) = &self.inner.gpu {
@@ -334,6 +380,8 @@ impl Inner {
         if !lent {
             gpu.own();
         }
-        Self { gpu: Some(Arc::new(gpu)), backend, ledger, builder: (!lent).then(|| builder.clone()) }
+        let gpu = Arc::new(gpu);
+        ledger.reclaim_from(&gpu);
+        Self { gpu: Some(gpu), backend, ledger, builder: (!lent).then(|| builder.clone()) }
     }
 }

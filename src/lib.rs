@@ -66,7 +66,7 @@ pub use error::{
     ShapeError, ShardCause, ShardError, SourceError, SparseError, TableError,
 };
 pub use gpu::{Granularity, OutputDtype};
-pub use memory::{MemoryReport, MemoryRow, Placement, RowTooLarge, Shard};
+pub use memory::{Compaction, MemoryReport, MemoryRow, Placement, PoolReport, RowTooLarge, Shard};
 pub use op::{BadIds, BagMode, Bags, IdBuffer, IdPolicy, IdSource, IdType, Ids, Metric};
 pub use scheme::{Category, Dtype, FitFigure, Part, RowSpan, Scheme, SchemeInfo, TableSpec, swap_nibbles};
 pub use source::{Duplicates, PartSink, RowSource, SliceSource, SparseRows, TableSource};

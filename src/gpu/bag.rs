@@ -11,7 +11,7 @@
 use std::ops::Range;
 
 use super::{
-    Gpu, GpuShard, Tracked,
+    Gpu, GpuShard, Recorded,
     compose::{Op, Sink},
     params::Params,
     pass::{Buffers, Pass, Step, narrow, passes, split},
@@ -90,14 +90,14 @@ impl Gpu {
         }
     }
 
-    /// Records a chunk whose words are in `input`; the returned buffer must live until the commands are submitted.
+    /// Records a chunk whose words are in `input`; what is returned must live until the commands are submitted.
     pub(crate) fn record_bags(
         &self,
         encoder: &mut wgpu::CommandEncoder,
         call: &BagCall<'_>,
         chunk: &Chunk,
         input: &wgpu::Buffer,
-    ) -> Result<Tracked, GatherError> {
+    ) -> Result<Recorded, GatherError> {
         let dim = call.spec.shape().dim();
         let op = Op::Bag { pool: call.bags.pool(), weighted: call.bags.weights.is_some() };
         let passes = passes(call.shards);
@@ -135,7 +135,7 @@ impl Gpu {
         bags: Range<usize>,
         chunk: &Chunk,
         input: &wgpu::Buffer,
-    ) -> Result<Tracked, GatherError> {
+    ) -> Result<Recorded, GatherError> {
         let dim = call.spec.shape().dim();
         let Some(pass) = passes(call.shards).into_iter().next() else { unreachable!("bags of a table with rows") };
         let pipeline = self.bag_pipeline(call, &pass, Op::Normalise);

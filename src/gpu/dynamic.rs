@@ -281,7 +281,8 @@ impl Kernels {
                 let threads = new.len() as u64 * words;
                 gpu.catch_now("new rows", bytes.len() as u64, || {
                     gpu.queue.write_buffer(&self.records, 0, &bytes);
-                    let bound = [whole(&self.records), whole(&shard.buffer)];
+                    let spot = shard.buffer.spot();
+                    let bound = [whole(&self.records), whole(spot.buffer())];
                     self.dispatch(gpu, Kernel::Make, params, threads, &bound);
                 })?;
             }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{
-    Gpu, GpuShard, Tracked,
+    Gpu, GpuShard, Pooled, Recorded,
     compose::{Bound, Op, Sink},
     params::Params,
     pass::{Buffers, Pass, Step, narrow, passes, split},
@@ -111,8 +111,8 @@ pub(crate) fn read_status(bytes: &[u8]) -> BadIds {
 }
 
 impl Gpu {
-    /// Status words: `[0, u32::MAX]` before a call.
-    pub(crate) fn status(&self, words: [u32; 2]) -> Result<Tracked, GatherError> {
+    /// Status words: `[0, u32::MAX]` before a call. The scope that is open catches the device's errors.
+    pub(crate) fn status(&self, words: [u32; 2]) -> Result<Pooled, GatherError> {
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC;
         Ok(self.filled("gather.status", usage, bytemuck::bytes_of(&words))?)
     }
@@ -122,12 +122,12 @@ impl Gpu {
         self.read_small(status, 0, STATUS_BYTES, read_status).await
     }
 
-    /// Records `call`; the returned buffer must live until the commands have run.
+    /// Records `call`; what is returned must live until the commands are submitted.
     pub(crate) fn record_gather(
         &self,
         encoder: &mut wgpu::CommandEncoder,
         call: &GatherCall<'_>,
-    ) -> Result<Tracked, GatherError> {
+    ) -> Result<Recorded, GatherError> {
         let dim = call.dim;
         let sink = match call.output.dtype {
             OutputDtype::F32 => Sink::f32(dim, call.output.offset),

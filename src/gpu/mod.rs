@@ -3,6 +3,7 @@
 mod adapter;
 mod bag;
 mod buffer;
+mod compact;
 mod compose;
 mod dynamic;
 mod gather;
@@ -10,6 +11,8 @@ mod params;
 mod pass;
 mod pipeline;
 mod readback;
+mod recorded;
+mod reuse;
 mod roofline;
 mod scope;
 mod score;
@@ -18,12 +21,12 @@ mod wait;
 
 use std::{
     fmt,
-    sync::{Arc, OnceLock},
+    sync::{Arc, OnceLock, atomic::AtomicBool},
 };
 
 pub(crate) use adapter::{Found, find, judge, needed_limits, request};
 pub(crate) use bag::BagCall;
-pub(crate) use buffer::{POOL_STEP, Pooled, PooledError, Tracked};
+pub(crate) use buffer::Tracked;
 pub use compose::ComposedShader;
 pub(crate) use compose::composed_shaders;
 pub(crate) use dynamic::{FindCall, Kernels, MapBinding, RowKind, STORED, missed_bytes};
@@ -31,11 +34,16 @@ pub use gather::OutputDtype;
 pub(crate) use gather::{GatherCall, IdBinding, Output, STATUS_BYTES, read_status};
 pub(crate) use params::{SHARDS_A_PASS, params_layout};
 pub use pipeline::Granularity;
+pub(crate) use recorded::Recorded;
+pub(crate) use reuse::{POOL_STEP, Pooled, PooledError};
 pub use roofline::Roofline;
 pub(crate) use score::ScoreCall;
 pub(crate) use shard::{GpuShard, UploadError, need};
 
-use crate::{error::DeviceError, memory::Ledger};
+use crate::{
+    error::DeviceError,
+    memory::{Blocks, Ledger},
+};
 
 /// A device, and what was made on it.
 pub(crate) struct Gpu {
@@ -47,7 +55,12 @@ pub(crate) struct Gpu {
     /// Whether wgpu's run-time checks stay in the shaders.
     pub(crate) checked: bool,
     pipelines: pipeline::Cache,
-    pool: Arc<buffer::Pool>,
+    reuse: Arc<reuse::Reuse>,
+    recordings: recorded::Recordings,
+    /// Tables that share buffers.
+    blocks: Blocks<buffer::Owned>,
+    /// Whether somebody moves tables now.
+    compacting: AtomicBool,
     waiter: wait::Waiter,
     lost: Arc<OnceLock<String>>,
     /// Whether the device is this library's own.
@@ -69,7 +82,10 @@ impl Gpu {
         tracing::debug!(adapter = device.adapter_info().name, ?granularity, checked = tuning.checked, "device taken");
         Self {
             limits: device.limits(),
-            pool: Arc::default(),
+            reuse: Arc::default(),
+            recordings: recorded::Recordings::default(),
+            blocks: Blocks::new(pass::storage_align(&device.limits())),
+            compacting: AtomicBool::new(false),
             waiter: wait::Waiter::new(&device),
             lost: Arc::default(),
             #[cfg(target_arch = "wasm32")]
@@ -114,7 +130,8 @@ impl Gpu {
 
     /// Gives back the memory of buffers and pipelines that are kept for reuse.
     pub(crate) fn trim(&self) {
-        self.pool.clear();
+        self.recordings.sweep();
+        self.reuse.clear();
         self.pipelines.clear();
     }
 }

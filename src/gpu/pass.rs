@@ -6,10 +6,11 @@ use std::sync::Arc;
 use bytemuck::Zeroable;
 
 use super::{
-    Gpu, GpuShard, Tracked,
+    Gpu, GpuShard, Recorded,
     compose::Bound,
     params::{Params, SHARDS_A_PASS, ShardParams},
     pipeline::{Pipeline, WORKGROUP},
+    shard::Spot,
 };
 use crate::{error::OverBudget, scheme::TableSpec};
 
@@ -40,14 +41,14 @@ pub(super) struct Buffers<'a> {
 }
 
 impl Gpu {
-    /// Records a pass of `steps`, each with its pipeline; the returned buffer must live until the commands have run.
+    /// Records a pass of `steps`, each with its pipeline; what is returned must live until the commands are submitted.
     pub(super) fn record_steps<'a>(
         &self,
         encoder: &mut wgpu::CommandEncoder,
         label: &str,
         buffers: &Buffers<'_>,
         steps: &[(&'a Pipeline, Step)],
-    ) -> Result<Tracked, OverBudget> {
+    ) -> Result<Recorded, OverBudget> {
         // Slots of the parameter buffer are as far apart as uniform bindings must be.
         let slot = self.limits.min_uniform_buffer_offset_alignment as usize;
         let slot = PARAMS_BYTES.next_multiple_of(slot.max(16));
@@ -55,7 +56,8 @@ impl Gpu {
         for ((_, step), slot) in steps.iter().zip(bytes.chunks_mut(slot)) {
             slot[..PARAMS_BYTES].copy_from_slice(bytemuck::bytes_of(&step.params));
         }
-        let params = self.filled(&format!("{label}.params"), wgpu::BufferUsages::UNIFORM, &bytes)?;
+        let params = self.filled("pass.params", wgpu::BufferUsages::UNIFORM, &bytes)?;
+        let spots: Vec<Spot> = buffers.shards.iter().map(|shard| shard.buffer.spot()).collect();
         let mut pass =
             encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: Some(label), ..Default::default() });
         let mut set: Option<&'a Pipeline> = None;
@@ -64,18 +66,18 @@ impl Gpu {
                 pass.set_pipeline(&pipeline.pipeline);
                 set = Some(pipeline);
             }
-            let group = self.bind(label, buffers, pipeline, step, (&params, (number * slot) as u64));
+            let group = self.bind(label, (buffers, &spots), pipeline, step, (&params, (number * slot) as u64));
             pass.set_bind_group(0, &group, &[]);
             pass.dispatch_workgroups(step.grid.0, step.grid.1, step.grid.2);
         }
         drop(pass);
-        Ok(params)
+        Ok(Recorded { _params: params, _spots: spots })
     }
 
     fn bind(
         &self,
         label: &str,
-        buffers: &Buffers<'_>,
+        (buffers, spots): (&Buffers<'_>, &[Spot]),
         pipeline: &Pipeline,
         step: &Step,
         (params, at): (&wgpu::Buffer, u64),
@@ -90,7 +92,7 @@ impl Gpu {
         ];
         resources.extend(buffers.status.map(|status| (2, status.as_entire_binding())));
         let places = step.shards[..pipeline.bound.places()].iter();
-        resources.extend((4..).zip(places.map(|shard| buffers.shards[*shard].buffer.binding())));
+        resources.extend((4..).zip(places.map(|shard| spots[*shard].binding())));
         let entries: Vec<wgpu::BindGroupEntry<'_>> =
             resources.into_iter().map(|(binding, resource)| wgpu::BindGroupEntry { binding, resource }).collect();
         self.device.create_bind_group(&wgpu::BindGroupDescriptor {
@@ -102,7 +104,7 @@ impl Gpu {
 
     /// Offsets of storage bindings are multiples of this.
     pub(super) fn storage_align(&self) -> u64 {
-        u64::from(self.limits.min_storage_buffer_offset_alignment).max(256)
+        storage_align(&self.limits)
     }
 
     /// Bytes that a storage binding holds at least, wherever it has to begin.
@@ -122,6 +124,11 @@ impl Gpu {
         let width = groups.min(u64::from(self.limits.max_compute_workgroups_per_dimension));
         ((narrow(width), narrow(groups.div_ceil(width)), 1), narrow(width) * WORKGROUP)
     }
+}
+
+/// Offsets of storage bindings are multiples of this.
+pub(super) fn storage_align(limits: &wgpu::Limits) -> u64 {
+    u64::from(limits.min_storage_buffer_offset_alignment).max(256)
 }
 
 /// Shards that are bound together.

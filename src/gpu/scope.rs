@@ -25,7 +25,7 @@ impl Gpu {
         let what = what.to_owned();
         async move {
             let caught = caught.await;
-            self.verdict(caught, &what, bytes).map(|()| value)
+            self.judged(caught, &what, bytes, value)
         }
     }
 
@@ -33,7 +33,18 @@ impl Gpu {
     /// waits for the work hears of them.
     pub(crate) fn catch_now<T>(&self, what: &str, bytes: u64, work: impl FnOnce() -> T) -> Result<T, DeviceError> {
         let (value, caught) = self.scoped(work);
-        self.verdict(now(caught).unwrap_or_default(), what, bytes).map(|()| value)
+        self.judged(now(caught).unwrap_or_default(), what, bytes, value)
+    }
+
+    fn judged<T>(&self, caught: Caught, what: &str, bytes: u64, value: T) -> Result<T, DeviceError> {
+        let verdict = self.verdict(caught, what, bytes);
+        if let Err(error) = verdict {
+            // A buffer that could not be made must not be there for the next call.
+            drop(value);
+            self.reuse.clear();
+            return Err(error);
+        }
+        Ok(value)
     }
 
     fn scoped<T>(&self, work: impl FnOnce() -> T) -> (T, impl Future<Output = Caught>) {

@@ -2,7 +2,7 @@
 //! in, and all queries of a panel.
 
 use super::{
-    Gpu, GpuShard, Tracked,
+    Gpu, GpuShard, Recorded,
     compose::{Op, Sink},
     params::Params,
     pass::{Buffers, Pass, Step, narrow, passes},
@@ -56,12 +56,12 @@ impl ScoreCall<'_> {
 }
 
 impl Gpu {
-    /// Records `call`; the returned buffer must live until the commands have run.
+    /// Records `call`; what is returned must live until the commands are submitted.
     pub(crate) fn record_score(
         &self,
         encoder: &mut wgpu::CommandEncoder,
         call: &ScoreCall<'_>,
-    ) -> Result<Tracked, OverBudget> {
+    ) -> Result<Recorded, OverBudget> {
         let tile = ScoreCall::tile(call.count);
         let op = Op::Score { tile: if tile == 1 { 1 } else { 4 }, squares: call.with_squares };
         let passes = passes(call.shards);

@@ -1,15 +1,11 @@
 //! Shards on the device, and the way there.
 
-use std::{ops::Deref, sync::Arc};
+use std::sync::Arc;
 
-use super::{
-    Gpu,
-    buffer::{Pooled, Tracked},
-    params::ShardParams,
-};
+use super::{Gpu, Pooled, Tracked, buffer::Owned, params::ShardParams};
 use crate::{
     error::{DeviceError, OverBudget, SourceError},
-    memory::{Need, Placement, Reservation, Shard},
+    memory::{Movable, Need, Placement, Reservation, Shard, Space},
     scheme::{Band, TableSpec},
     source::TableSource,
 };
@@ -33,30 +29,58 @@ pub(crate) struct GpuShard {
 pub(crate) enum ShardBuffer {
     /// In a buffer of its own.
     Own(Arc<Tracked>),
+    /// In a block, beside shards of other tables.
+    Shared(Arc<Movable<Owned>>),
     /// In as many bytes of scratch, as long as a call needs it.
     Scratch(Arc<Pooled>, wgpu::BufferSize),
 }
 
-impl Deref for ShardBuffer {
-    type Target = wgpu::Buffer;
+/// Where a shard is, and stays while this lives.
+#[derive(Clone, Debug)]
+pub(crate) enum Spot {
+    Own(Arc<Tracked>),
+    Shared(Arc<Space<Owned>>),
+    Scratch(Arc<Pooled>, wgpu::BufferSize),
+}
 
-    fn deref(&self) -> &wgpu::Buffer {
+impl ShardBuffer {
+    /// Where it is now.
+    pub(crate) fn spot(&self) -> Spot {
         match self {
-            Self::Own(buffer) => buffer,
-            Self::Scratch(buffer, _) => buffer,
+            Self::Own(buffer) => Spot::Own(buffer.clone()),
+            Self::Shared(movable) => Spot::Shared(movable.now()),
+            Self::Scratch(buffer, bytes) => Spot::Scratch(buffer.clone(), *bytes),
         }
     }
 }
 
-impl ShardBuffer {
+impl Spot {
+    /// The buffer it is in.
+    pub(crate) fn buffer(&self) -> &wgpu::Buffer {
+        match self {
+            Self::Own(buffer) => buffer,
+            Self::Shared(space) => space.value(),
+            Self::Scratch(buffer, _) => buffer,
+        }
+    }
+
+    /// Where its byte number `offset` is there.
+    pub(crate) fn at(&self, offset: u64) -> u64 {
+        match self {
+            Self::Shared(space) => space.offset() + offset,
+            _ => offset,
+        }
+    }
+
     /// All bytes of the shard.
     pub(super) fn binding(&self) -> wgpu::BindingResource<'_> {
         let size = match self {
             Self::Own(_) => None,
-            // What serves again may be larger than a binding can be.
+            // What serves others too may be larger than a binding can be.
+            Self::Shared(space) => wgpu::BufferSize::new(space.bytes()),
             Self::Scratch(_, bytes) => Some(*bytes),
         };
-        wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer: self, offset: 0, size })
+        wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer: self.buffer(), offset: self.at(0), size })
     }
 }
 
@@ -102,6 +126,46 @@ impl Gpu {
         Ok(made)
     }
 
+    /// Finds room for all shards, or none: beside those of other tables where they are small. See [`Gpu::settle_shards`].
+    pub(crate) async fn place_shards(
+        &self,
+        label: &str,
+        placement: &Placement,
+        bands: &[Band],
+    ) -> Result<Vec<GpuShard>, UploadError> {
+        if !placement.shards().iter().all(|shard| self.blocks.takes(shard.bytes.0)) {
+            return self.make_shards(label, placement, bands).await;
+        }
+        let mut placed = Vec::new();
+        for shard in placement.shards() {
+            match self.space(&need(label, shard)).await? {
+                Some(space) => placed.push(ShardBuffer::Shared(Arc::new(Movable::new(space)))),
+                // No room for a block: what is there is just enough, or too little.
+                None => {
+                    drop(placed);
+                    return self.make_shards(label, placement, bands).await;
+                }
+            }
+        }
+        let placed = placement.shards().iter().zip(placed);
+        let placed = placed.map(|(shard, buffer)| GpuShard {
+            buffer,
+            rows: shard.rows,
+            params: params(shard),
+            spec: bands[shard.band].spec.clone(),
+        });
+        Ok(placed.collect())
+    }
+
+    /// Has shards of [`Gpu::place_shards`] be moved from then on where that gives memory back: they are written no more.
+    pub(crate) fn settle_shards(&self, shards: &[GpuShard]) {
+        for shard in shards {
+            if let ShardBuffer::Shared(movable) = &shard.buffer {
+                self.blocks.settle(movable);
+            }
+        }
+    }
+
     /// Makes the buffer of one shard, whose bytes are reserved.
     pub(crate) async fn make_shard(
         &self,
@@ -141,7 +205,7 @@ impl Gpu {
     /// What lies between the end and `until`, where the next part begins, is filled with zeros.
     async fn fill<R: Future<Output = Result<Vec<u8>, SourceError>>>(
         &self,
-        buffer: &wgpu::Buffer,
+        buffer: &ShardBuffer,
         offset: u64,
         bytes: u64,
         until: u64,
@@ -160,11 +224,12 @@ impl Gpu {
         Ok(())
     }
 
-    /// Writes `bytes`, a multiple of 4 of them, to `offset` of the buffer, and waits until they are there.
-    pub(crate) async fn upload(&self, buffer: &wgpu::Buffer, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+    /// Writes `bytes`, a multiple of 4 of them, to `offset` of a shard, and waits until they are there.
+    pub(crate) async fn upload(&self, to: &ShardBuffer, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        let spot = to.spot();
         let submission = self
             .catch("an upload", bytes.len() as u64, || {
-                self.queue.write_buffer(buffer, offset, bytes);
+                self.queue.write_buffer(spot.buffer(), spot.at(offset), bytes);
                 self.queue.submit([])
             })
             .await?;

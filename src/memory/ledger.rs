@@ -33,6 +33,8 @@ struct State {
     budget: Option<u64>,
     live: u64,
     peak: u64,
+    /// Buffers entered so far, gone or not.
+    made: u64,
     rows: BTreeMap<(String, Category), Entry>,
 }
 
@@ -70,7 +72,7 @@ pub(crate) struct Reservation {
 
 impl Ledger {
     pub(crate) fn new(budget: Option<Bytes>) -> Self {
-        let state = State { budget: budget.map(|budget| budget.0), live: 0, peak: 0, rows: BTreeMap::new() };
+        let state = State { budget: budget.map(|budget| budget.0), live: 0, peak: 0, made: 0, rows: BTreeMap::new() };
         Self { state: Arc::new(Mutex::new(state)), spare: Arc::default() }
     }
 
@@ -123,7 +125,12 @@ impl Ledger {
                 largest: Bytes(totals.max().unwrap_or(0)),
             });
         }
-        needs.iter().for_each(|need| state.enter(need));
+        for need in needs {
+            state.add(need);
+            state.live += need.total();
+            state.made += 1;
+        }
+        state.peak = state.peak.max(state.live);
         Ok(())
     }
 
@@ -146,13 +153,15 @@ impl Ledger {
             rows: rows.collect(),
             live: Bytes(state.live),
             peak: Bytes(state.peak),
+            made: state.made,
             budget: state.budget.map(Bytes),
         }
     }
 }
 
 impl State {
-    fn enter(&mut self, need: &Need) {
+    /// Counts `need` under its label, not in the sums.
+    fn add(&mut self, need: &Need) {
         for (category, bytes) in &need.bytes {
             if *bytes > 0 {
                 let entry = self.rows.entry((need.label.clone(), *category)).or_default();
@@ -160,8 +169,15 @@ impl State {
                 entry.peak = entry.peak.max(entry.live);
             }
         }
-        self.live += need.total();
-        self.peak = self.peak.max(self.live);
+    }
+
+    /// Takes `need` out of its label, not out of the sums.
+    fn subtract(&mut self, need: &Need) {
+        for (category, bytes) in &need.bytes {
+            if let Some(entry) = self.rows.get_mut(&(need.label.clone(), *category)) {
+                entry.live -= bytes;
+            }
+        }
     }
 }
 
@@ -170,16 +186,43 @@ impl Reservation {
     pub(crate) fn bytes(&self) -> u64 {
         self.need.total()
     }
+
+    /// What they are for.
+    pub(crate) fn need(&self) -> &Need {
+        &self.need
+    }
+
+    /// Has `need` take its bytes out of these, which are of one category; `None` where there are fewer. The sums stay.
+    pub(crate) fn split(&mut self, need: Need) -> Option<Self> {
+        let total = need.total();
+        let mut state = self.ledger.lock();
+        let left = match self.need.bytes.as_slice() {
+            [(_, bytes)] => bytes.checked_sub(total)?,
+            _ => return None,
+        };
+        state.subtract(&self.need);
+        self.need.bytes[0].1 = left;
+        state.add(&self.need);
+        state.add(&need);
+        drop(state);
+        Some(Self { ledger: self.ledger.clone(), need })
+    }
+
+    /// Takes back what [`Reservation::split`] gave.
+    pub(crate) fn join(&mut self, mut other: Self) {
+        let need = std::mem::replace(&mut other.need, Need { label: String::new(), bytes: Vec::new() });
+        let mut state = self.ledger.lock();
+        state.subtract(&need);
+        state.subtract(&self.need);
+        self.need.bytes.iter_mut().take(1).for_each(|(_, bytes)| *bytes += need.total());
+        state.add(&self.need);
+    }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
         let mut state = self.ledger.lock();
-        for (category, bytes) in &self.need.bytes {
-            if let Some(entry) = state.rows.get_mut(&(self.need.label.clone(), *category)) {
-                entry.live -= bytes;
-            }
-        }
+        state.subtract(&self.need);
         state.live -= self.need.total();
     }
 }
@@ -203,6 +246,22 @@ mod tests {
         let report = ledger.report();
         assert_eq!((report.live, report.peak), (Bytes(0), Bytes(100)));
         assert_eq!(report.peak_of(Category::Payload), Bytes(60));
+    }
+
+    #[test]
+    fn a15_bytes_change_their_label_and_the_sums_stay() {
+        let ledger = Ledger::new(Some(Bytes(100)));
+        let mut block = ledger.reserve_one(Need::one("pool", Category::Padding, 90)).unwrap();
+        let need = Need { label: "a".to_owned(), bytes: vec![(Category::Payload, 50), (Category::Scales, 10)] };
+        let part = block.split(need.clone()).unwrap();
+        assert!(block.split(need).is_none(), "30 bytes are left");
+        let report = ledger.report();
+        assert_eq!((report.live, report.peak, report.made), (Bytes(90), Bytes(90), 1));
+        assert_eq!((report.live_at("pool"), report.live_at("a")), (Bytes(30), Bytes(60)));
+        block.join(part);
+        assert_eq!((ledger.report().live_at("pool"), ledger.report().live_at("a")), (Bytes(90), Bytes(0)));
+        drop(block);
+        assert_eq!((ledger.report().live, ledger.report().live_at("pool")), (Bytes(0), Bytes(0)));
     }
 
     #[test]

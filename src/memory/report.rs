@@ -28,6 +28,8 @@ pub struct MemoryReport {
     pub live: Bytes,
     /// The most there were at a time, in all.
     pub peak: Bytes,
+    /// Buffers and host tables made so far, gone or not: work that goes on alike makes none, once it has what it needs.
+    pub made: u64,
     /// The budget, where there is one.
     pub budget: Option<Bytes>,
 }

@@ -8,7 +8,10 @@ use super::{
 };
 use crate::{
     error::GatherError,
-    gpu::{GatherCall, Gpu, GpuShard, IdBinding, Output, OutputDtype, POOL_STEP, Pooled, STATUS_BYTES, read_status},
+    gpu::{
+        GatherCall, Gpu, GpuShard, IdBinding, Output, OutputDtype, POOL_STEP, Pooled, Recorded, STATUS_BYTES,
+        read_status,
+    },
     op::{BadIds, IdBuffer, IdPolicy, IdSource, IdType, Ids, Resolver},
     scheme::{Category, TableSpec},
     units::round_up,
@@ -83,16 +86,22 @@ impl DeviceTable<'_> {
         policy: IdPolicy,
         output: OutputBuffer<'_>,
     ) -> Result<GatherStatus, GatherError> {
-        self.gpu.catch_now("a gather", 0, || self.encode_uncaught(encoder, ids, policy, output))?
+        let record = || self.encode_uncaught(encoder, ids, policy, output);
+        let (status, recorded) = self.gpu.catch_now("a gather", 0, record)??;
+        if let Some(recorded) = recorded {
+            self.gpu.hold(encoder, recorded, status.status.clone());
+        }
+        Ok(status)
     }
 
+    /// The same, where the caller catches those, and keeps what is returned until it has submitted the commands.
     pub(super) fn encode_uncaught(
         &self,
         encoder: &mut wgpu::CommandEncoder,
         ids: IdBuffer<'_>,
         policy: IdPolicy,
         output: OutputBuffer<'_>,
-    ) -> Result<GatherStatus, GatherError> {
+    ) -> Result<(GatherStatus, Option<Recorded>), GatherError> {
         self.gpu.alive()?;
         self.check_id_buffer(ids)?;
         let bytes = round_up(u64::from(ids.count) * self.row_bytes(output.dtype), 4);
@@ -102,7 +111,7 @@ impl DeviceTable<'_> {
             return Err(GatherError::Buffer { table: self.name.to_owned(), role: "output", problem });
         }
         let mut status = self.gpu.status([0, u32::MAX])?;
-        let mut params = None;
+        let mut recorded = None;
         if ids.count > 0 && self.shards.is_empty() {
             // No rows: every id is bad, and no kernel is needed to say so.
             if !output.buffer.usage().contains(wgpu::BufferUsages::COPY_DST) {
@@ -127,15 +136,10 @@ impl DeviceTable<'_> {
                 output: Output { buffer: output.buffer, offset: output.offset, dtype: output.dtype },
                 status: &status,
             };
-            params = Some(self.gpu.record_gather(encoder, &call)?);
+            recorded = Some(self.gpu.record_gather(encoder, &call)?);
         }
-        Ok(GatherStatus {
-            gpu: self.gpu.clone(),
-            status,
-            _params: params,
-            table: self.name.to_owned(),
-            resolver: self.resolver(policy),
-        })
+        let (gpu, status, table) = (self.gpu.clone(), Arc::new(status), self.name.to_owned());
+        Ok((GatherStatus { gpu, status, table, resolver: self.resolver(policy) }, recorded))
     }
 
     /// The most bytes that a pooled buffer can have.
@@ -175,13 +179,13 @@ impl DeviceTable<'_> {
         ids: &PlacedIds<'_>,
         policy: IdPolicy,
         output: OutputBuffer<'_>,
-    ) -> Result<(wgpu::CommandEncoder, GatherStatus), GatherError> {
+    ) -> Result<(wgpu::CommandEncoder, (GatherStatus, Option<Recorded>)), GatherError> {
         self.gpu
             .catch("a gather", 0, || {
                 let descriptor = wgpu::CommandEncoderDescriptor { label: Some("gather") };
                 let mut encoder = self.gpu.device.create_command_encoder(&descriptor);
-                let status = self.encode_uncaught(&mut encoder, ids.binding(), policy, output)?;
-                Ok((encoder, status))
+                let recorded = self.encode_uncaught(&mut encoder, ids.binding(), policy, output)?;
+                Ok((encoder, recorded))
             })
             .await?
     }
@@ -229,7 +233,7 @@ impl DeviceTable<'_> {
         output: OutputBuffer<'_>,
     ) -> Result<GatherStatus, GatherError> {
         let placed = self.place_ids(ids).await?;
-        let (encoder, status) = self.record(&placed, policy, output).await?;
+        let (encoder, (status, _recorded)) = self.record(&placed, policy, output).await?;
         self.submit_commands(encoder).await?;
         Ok(status)
     }
@@ -295,7 +299,7 @@ impl DeviceTable<'_> {
         let staging = self.gpu.pooled("gather.staging", Category::Staging, usage, bytes + STATUS_BYTES).await?;
         let placed = self.place_ids(ids).await?;
         let output = OutputBuffer { buffer: &buffer, offset: 0, dtype: T::DTYPE };
-        let (mut encoder, status) = self.record(&placed, policy, output).await?;
+        let (mut encoder, (status, _recorded)) = self.record(&placed, policy, output).await?;
         encoder.copy_buffer_to_buffer(&buffer, 0, &staging, 0, bytes);
         encoder.copy_buffer_to_buffer(&status.status, 0, &staging, bytes, STATUS_BYTES);
         let read = |back: &[u8]| {

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     error::GatherError,
-    gpu::{BagCall, OutputDtype, POOL_STEP, Pooled, Tracked},
+    gpu::{BagCall, OutputDtype, POOL_STEP, Pooled, Recorded},
     op::{BadIds, CheckedBags, IdPolicy},
     scheme::Category,
 };
@@ -16,7 +16,7 @@ use crate::{
 /// What commands that are not submitted yet use.
 struct Held {
     _input: Pooled,
-    _params: Vec<Tracked>,
+    _recorded: Vec<Recorded>,
 }
 
 impl DeviceTable<'_> {
@@ -94,14 +94,14 @@ impl DeviceTable<'_> {
             let last = chunks.peek().is_none();
             let record = || {
                 let mut encoder = self.gpu.device.create_command_encoder(&descriptor);
-                let mut params = vec![self.gpu.record_bags(&mut encoder, &call, &chunk, &input)?];
+                let mut recorded = vec![self.gpu.record_bags(&mut encoder, &call, &chunk, &input)?];
                 if last && bags.normalised {
-                    params.push(self.gpu.record_norms(&mut encoder, &call, part.clone(), &chunk, &input)?);
+                    recorded.push(self.gpu.record_norms(&mut encoder, &call, part.clone(), &chunk, &input)?);
                 }
-                Ok::<_, GatherError>((encoder, params))
+                Ok::<_, GatherError>((encoder, recorded))
             };
-            let (encoder, params) = self.gpu.catch("bags", 0, record).await??;
-            let held = Held { _input: input, _params: params };
+            let (encoder, recorded) = self.gpu.catch("bags", 0, record).await??;
+            let held = Held { _input: input, _recorded: recorded };
             if last {
                 return Ok((encoder, Some(held)));
             }

@@ -129,6 +129,7 @@ impl Loading {
             }
             Unfilled::Gpu(filled) => {
                 filled.gpu.alive()?;
+                filled.gpu.settle_shards(&filled.shards);
                 (filled.placement.bytes(), Place::Gpu { gpu: filled.gpu, shards: filled.shards })
             }
         };
@@ -149,7 +150,7 @@ async fn make_shards(
         row: error.row,
         binding: error.binding,
     })?;
-    let shards = gpu.make_shards(&resident::label(name), &placement, bands).await?;
+    let shards = gpu.place_shards(&resident::label(name), &placement, bands).await?;
     Ok((placement, shards))
 }
 

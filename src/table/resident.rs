@@ -58,10 +58,11 @@ impl Table {
         gpu.alive()?;
         let bands = source.spec().bands();
         let placement = Placement::read(source, most_bound(&gpu)).await?;
-        let shards = gpu.make_shards(&label(source.name()), &placement, &bands).await?;
+        let shards = gpu.place_shards(&label(source.name()), &placement, &bands).await?;
         for (shard, made) in placement.shards().iter().zip(&shards) {
             gpu.fill_shard(source, shard, &bands[shard.band], made).await?;
         }
+        gpu.settle_shards(&shards);
         tracing::debug!(
             table = source.name(),
             scheme = %source.spec().scheme(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     error::GatherError,
-    gpu::{Gpu, OutputDtype, Pooled, Tracked},
+    gpu::{Gpu, OutputDtype, Pooled},
     op::{BadIds, Resolver},
 };
 
@@ -100,11 +100,10 @@ pub struct OutputBuffer<'a> {
 
 /// What became of the ids of a recorded lookup, known once its commands have run.
 #[derive(Debug)]
-#[must_use = "it holds buffers that the recorded commands use: keep it until they are submitted"]
+#[must_use = "ids that name no row are known by reading it alone"]
 pub struct GatherStatus {
     pub(super) gpu: Arc<Gpu>,
-    pub(super) status: Tracked,
-    pub(super) _params: Option<Tracked>,
+    pub(super) status: Arc<Pooled>,
     pub(super) table: String,
     pub(super) resolver: Resolver,
 }

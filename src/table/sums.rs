@@ -196,15 +196,15 @@ impl<'a> DeviceSums<'a> {
         let record = || {
             let descriptor = wgpu::CommandEncoderDescriptor { label: Some("score") };
             let mut encoder = gpu.device.create_command_encoder(&descriptor);
-            let params = gpu.record_score(&mut encoder, &call)?;
+            let recorded = gpu.record_score(&mut encoder, &call)?;
             encoder.copy_buffer_to_buffer(&scores, 0, &staging, 0, score_bytes);
             if self.with_squares {
                 encoder.copy_buffer_to_buffer(&squares, 0, &staging, score_bytes, square_bytes);
             }
-            Ok::<_, ScoreError>((encoder, params))
+            Ok::<_, ScoreError>((encoder, recorded))
         };
-        // The parameters live until the commands have run.
-        let (encoder, _params) = gpu.catch("a score", total, record).await??;
+        // Until the commands are submitted.
+        let (encoder, _recorded) = gpu.catch("a score", total, record).await??;
         (sums.first_row, sums.rows, sums.block) = (rows.start, length, length);
         let spans = self.spans;
         let read = |back: &[u8]| {

@@ -59,7 +59,8 @@ fn a15_as_placed(scheme: &Scheme, backend: &Backend) {
             true => spec.bytes(),
             false => Placement::plan(spec, Bytes(1 << 24)).expect("one shard").bytes(),
         };
-        assert_eq!((memory.live, table.bytes()), (placed, placed));
+        // Small tables share blocks, and nothing else does here.
+        assert_eq!((Bytes(memory.live.0 - memory.live_at("pool").0), table.bytes()), (placed, placed));
         drop(table);
         assert_eq!(engine.memory().live, Bytes(0));
     }
@@ -108,15 +109,15 @@ fn a15_as_wgpu_counts(backend: &Backend) {
     agrees(&engine, base, 1, "one shard");
     let batch = Batch::U32((0..1000).collect());
     Lookup::HOST_F32.run(&engine, &table, &batch, IdPolicy::Error).expect("an answer");
-    agrees(&engine, base, 4, "ids, output and staging are kept");
+    agrees(&engine, base, 6, "ids, output, staging, status and parameters are kept");
     let rows = table.gather_buffer_blocking(batch.ids(), IdPolicy::Error, OutputDtype::F32).expect("rows");
-    agrees(&engine, base, 4, "rows in the buffer that was kept");
+    agrees(&engine, base, 6, "rows in the buffer that was kept");
     let more = table.gather_buffer_blocking(batch.ids(), IdPolicy::Error, OutputDtype::F16).expect("rows");
-    agrees(&engine, base, 5, "rows in another buffer");
+    agrees(&engine, base, 7, "rows in another buffer");
     drop((rows, more));
-    agrees(&engine, base, 5, "both are kept");
+    agrees(&engine, base, 7, "both are kept");
     drop(table);
-    agrees(&engine, base, 4, "the table is gone");
+    agrees(&engine, base, 6, "the table is gone");
     engine.trim();
     assert_eq!(counted(device(&engine)), base, "all is gone");
     assert_eq!(engine.memory().live, Bytes(0));

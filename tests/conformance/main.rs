@@ -35,6 +35,7 @@ mod model;
 mod names;
 mod neutral;
 mod on_demand;
+mod pool;
 mod random;
 mod scores;
 mod shapes;
@@ -57,6 +58,7 @@ const CASES: &[&[Case]] = &[
     bits::CASES,
     bags::CASES,
     ledger::CASES,
+    pool::CASES,
     child::CASES,
     devices::CASES,
     loss::CASES,

@@ -42,7 +42,7 @@ impl Device {
     ) -> Result<GatherStatus, GatherError> {
         let ids = IdBuffer { buffer: slots, offset: 0, count, id_type: IdType::U32 };
         let mut encoder = self.gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        let status = self.table(name).encode_uncaught(&mut encoder, ids, IdPolicy::Zero, output)?;
+        let (status, _recorded) = self.table(name).encode_uncaught(&mut encoder, ids, IdPolicy::Zero, output)?;
         self.gpu.queue.submit([encoder.finish()]);
         Ok(status)
     }

@@ -196,7 +196,7 @@ impl Device {
             let row = |(_, number): (u32, usize), out: &mut Vec<u8>| {
                 out.extend_from_slice(&bytes[number * length..][..length]);
             };
-            self.kernels.put(&self.gpu, &shard.buffer, words, own, |(slot, _)| slot - first, row)?;
+            self.kernels.put(&self.gpu, shard.buffer.spot().buffer(), words, own, |(slot, _)| slot - first, row)?;
         }
         Ok(())
     }
@@ -212,7 +212,9 @@ impl Device {
                     if start < end {
                         let place = |shard: &GpuShard| u64::from(start - shard.params.first_row) * bytes;
                         let size = u64::from(end - start) * bytes;
-                        encoder.copy_buffer_to_buffer(&from.buffer, place(from), &to.buffer, place(to), size);
+                        let (old, new) = (from.buffer.spot(), to.buffer.spot());
+                        let (begin, end) = (old.at(place(from)), new.at(place(to)));
+                        encoder.copy_buffer_to_buffer(old.buffer(), begin, new.buffer(), end, size);
                     }
                 }
             }
