@@ -223,3 +223,22 @@ fn adapters_end_with_the_host() {
     }
     assert!(sandbox.ok(&["adapters"]).contains("host ("));
 }
+
+#[test]
+fn blocks_of_a_url_are_kept_in_a_folder() {
+    let sandbox = Sandbox::new();
+    sandbox.write_npy("rows.npy", &[[0.5, 1.0], [2.0, -3.0], [0.0, 4.0]]);
+    sandbox.ok(&["compress", "rows.npy", "--scheme", "f32", "-o", "t.safetensors"]);
+    let url = format!("file://{}", sandbox.path("t.safetensors").display());
+    let lookup = |more: &[&str]| sandbox.ok(&[&["lookup", &url, "--ids", "2,0", "--json"], more].concat());
+    let plain = lookup(&[]);
+    let kept = ["--cache", "blocks", "--cache-size", "1MB"];
+    assert_eq!((lookup(&kept), lookup(&kept)), (plain.clone(), plain));
+    let tables: Vec<_> =
+        std::fs::read_dir(sandbox.path("blocks")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let table = tables.iter().find(|path| path.is_dir()).expect("a folder for the table");
+    assert_eq!(std::fs::read_dir(table).unwrap().count(), 1, "one block");
+    assert_eq!(sandbox.output(&["lookup", &url, "--ids", "0", "--cache-size", "1MB"]).status.code(), Some(2));
+    sandbox.write_npy("file", &[[1.0]]);
+    sandbox.fails(&["lookup", &url, "--ids", "0", "--cache", "file"], 3, &["the disk cache file"]);
+}

@@ -17,6 +17,7 @@ mod error;
 pub mod fuzzing;
 mod gguf;
 mod header;
+mod kept;
 pub mod layout;
 mod lines;
 mod matrix;

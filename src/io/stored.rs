@@ -5,12 +5,13 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::{
     FileError, Vocabulary,
     block_sums::BlockSums,
     header::Header,
+    kept::Kept,
     table_header::{TableHeader, TensorPlace, check_start},
 };
 use crate::{
@@ -53,6 +54,7 @@ pub struct StoredTable<S> {
     header: TableHeader,
     blocks: BlockSums,
     seen: Seen,
+    kept: Kept,
     source: S,
     file_bytes: u64,
     read: AtomicU64,
@@ -83,11 +85,36 @@ impl<S: ByteSource> StoredTable<S> {
             let what = format!("{file}: its header");
             FileError::Source(SourceError::Io { what, error: std::io::ErrorKind::TimedOut.into() })
         };
-        let (header, file_bytes) = header.map_err(|tried| tried.last.unwrap_or_else(late))?;
+        let (header, identity, file_bytes) = header.map_err(|tried| tried.last.unwrap_or_else(late))?;
         let mut header = TableHeader::new(&file, &header)?;
         let Some(blocks) = header.blocks.take() else { return Err(FileError::NoBlocks { file }) };
         let seen = Seen::new(&blocks, source.reads_alike());
-        Ok(Self { name: stem(&file).to_owned(), header, seen, blocks, source, file_bytes, read })
+        let (name, kept) = (stem(&file).to_owned(), Kept::new(identity));
+        Ok(Self { name, header, seen, kept, blocks, source, file_bytes, read })
+    }
+
+    /// Keeps the blocks that are read in a folder of a local disk, and takes them from there: for a table that is far away. What a
+    /// local file has is not kept a second time, where its source [reads alike](ByteSource::reads_alike).
+    ///
+    /// # Examples
+    /// ```
+    /// use gatherum::{Bytes, EncodedTable, io::StoredTable, store::{DiskCache, MemorySource}};
+    /// # pollster::block_on(async {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let (encoded, _) = EncodedTable::encode("t", &[0.5; 4000], 4, &"f32".parse()?)?;
+    /// # gatherum::io::save_table(&encoded, None, folder.path().join("t"))?;
+    /// # let source = MemorySource::new("t", std::fs::read(folder.path().join("t"))?);
+    /// let cache = DiskCache::open(folder.path().join("blocks"), Bytes(256 << 20))?;
+    /// // A source that is far away, such as `store::ObjectSource`.
+    /// let stored = StoredTable::open(source).await?.kept_in(&cache);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    #[cfg(not(target_arch = "wasm32"))]
+    #[must_use]
+    pub fn kept_in(mut self, cache: &crate::store::DiskCache) -> Self {
+        self.kept.cache = Some(cache.clone());
+        self
     }
 
     /// The words of the rows, where the table has them: they are read whole.
@@ -96,9 +123,16 @@ impl<S: ByteSource> StoredTable<S> {
     /// [`FileError::WordCount`] where they are not as many as the rows, [`FileError::Checksum`], [`FileError::Source`].
     pub async fn words(&self) -> Result<Option<Vocabulary>, FileError> {
         let Some(words) = self.header.words() else { return Ok(None) };
-        let joined = read(&self.source, &self.read, words.offset..words.offset + words.bytes).await?;
         let file = self.source.name();
-        words.compare(file, xxh3_64(&joined))?;
+        let joined = match self.kept.words(words.bytes, |joined| words.compare(file, xxh3_64(joined)).is_ok()) {
+            Some(joined) => joined,
+            None => {
+                let joined = read(&self.source, &self.read, words.offset..words.offset + words.bytes).await?;
+                words.compare(file, xxh3_64(&joined))?;
+                self.kept.keep_words(&joined);
+                joined
+            }
+        };
         Vocabulary::from_joined(file, joined, self.header.spec.shape().rows()).map(Some)
     }
 
@@ -158,19 +192,7 @@ impl<S: ByteSource> TableSource for StoredTable<S> {
             // Whole blocks, up to a multiple of the step.
             let first = at / block * block;
             let end = (first + step).min((at + out.len() as u64).next_multiple_of(block)).min(*bytes);
-            let blocks = read(&self.source, &self.read, begin + first..begin + end).await?;
-            let sums = &self.blocks.parts[part][index(first / block)..];
-            for (number, (bytes, stored)) in blocks.chunks(index(block)).zip(sums).enumerate() {
-                if xxh3_64(bytes) != *stored {
-                    let number = first / block + number as u64;
-                    return Err(SourceError::Invalid(format!(
-                        "{file}: block {number} of part `{name}`, {} bytes from {} on, is damaged: its checksum is another",
-                        bytes.len(),
-                        begin + number * block,
-                    )));
-                }
-                self.seen.note(part, first / block + number as u64);
-            }
+            let blocks = self.whole_blocks(part, first / block..end.div_ceil(block)).await?;
             let skip = index(at - first);
             let length = (blocks.len() - skip).min(out.len());
             let (head, rest) = out.split_at_mut(length);
@@ -178,6 +200,57 @@ impl<S: ByteSource> TableSource for StoredTable<S> {
             (out, at) = (rest, at + length as u64);
         }
         Ok(())
+    }
+}
+
+impl<S: ByteSource> StoredTable<S> {
+    /// Blocks of a part, compared with their checksums: from where they are kept, or from the source, neighbours by one request.
+    async fn whole_blocks(&self, part: usize, numbers: Range<u64>) -> Result<Vec<u8>, SourceError> {
+        let mut blocks = Vec::new();
+        let mut next = numbers.start;
+        while next < numbers.end {
+            if let Some(kept) =
+                self.kept.block(part, next, self.block_bytes(part, next), self.blocks.parts[part][index(next)])
+            {
+                blocks.extend(kept);
+                next += 1;
+                continue;
+            }
+            let end = (next + 1..numbers.end).find(|number| self.kept.has(part, *number)).unwrap_or(numbers.end);
+            let read = self.read_blocks(part, next..end).await?;
+            if blocks.is_empty() && end == numbers.end {
+                return Ok(read);
+            }
+            blocks.extend(read);
+            next = end;
+        }
+        Ok(blocks)
+    }
+
+    /// Bytes of a block; the last of a part may have fewer.
+    fn block_bytes(&self, part: usize, number: u64) -> usize {
+        let (block, bytes) = (self.blocks.block, self.header.tensors[part].bytes);
+        index(block.min(bytes - number * block))
+    }
+
+    async fn read_blocks(&self, part: usize, numbers: Range<u64>) -> Result<Vec<u8>, SourceError> {
+        let TensorPlace { name, offset, bytes, .. } = &self.header.tensors[part];
+        let (file, block) = (self.source.name(), self.blocks.block);
+        let range = numbers.start * block..(numbers.end * block).min(*bytes);
+        let blocks = read(&self.source, &self.read, offset + range.start..offset + range.end).await?;
+        let sums = &self.blocks.parts[part][index(numbers.start)..];
+        for ((number, bytes), stored) in numbers.zip(blocks.chunks(index(block))).zip(sums) {
+            if xxh3_64(bytes) != *stored {
+                return Err(SourceError::Invalid(format!(
+                    "{file}: block {number} of part `{name}`, {} bytes from {} on, is damaged: its checksum is another",
+                    bytes.len(),
+                    offset + number * block,
+                )));
+            }
+            self.seen.note(part, number);
+            self.kept.keep(part, number, bytes);
+        }
+        Ok(blocks)
     }
 }
 
@@ -210,8 +283,8 @@ fn index(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-/// Reads the header alone, and says how many bytes the file has.
-async fn header(source: &impl ByteSource, count: &AtomicU64) -> Result<(Header, u64), FileError> {
+/// Reads the header alone, and says what it is told by, and how many bytes the file has.
+async fn header(source: &impl ByteSource, count: &AtomicU64) -> Result<(Header, u128, u64), FileError> {
     let (file, has) = (source.name(), source.size().await?);
     let start = read(source, count, 0..has.min(9)).await?;
     check_start(file, &start)?;
@@ -223,7 +296,7 @@ async fn header(source: &impl ByteSource, count: &AtomicU64) -> Result<(Header, 
     }
     let json = read(source, count, 8..8 + claimed).await?;
     let header = Header::parse(file, &json)?;
-    if header.file_bytes() == has { Ok((header, has)) } else { Err(length(header.file_bytes())) }
+    if header.file_bytes() == has { Ok((header, xxh3_128(&json), has)) } else { Err(length(header.file_bytes())) }
 }
 
 /// Reads a range, all of it and no more.

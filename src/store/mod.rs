@@ -2,6 +2,8 @@
 
 mod boxed;
 mod cache;
+#[cfg(all(feature = "files", not(target_arch = "wasm32")))]
+mod disk;
 #[cfg(not(target_arch = "wasm32"))]
 mod file;
 #[cfg(all(feature = "remote", not(target_arch = "wasm32")))]
@@ -13,6 +15,10 @@ mod tiers;
 
 pub(crate) use boxed::Boxed;
 pub(crate) use cache::{Cache, Held, Use};
+#[cfg(all(feature = "files", not(target_arch = "wasm32")))]
+pub(crate) use disk::BlockKey;
+#[cfg(all(feature = "files", not(target_arch = "wasm32")))]
+pub use disk::{DiskCache, DiskStats};
 #[cfg(not(target_arch = "wasm32"))]
 pub use file::FileSource;
 #[cfg(all(feature = "remote", not(target_arch = "wasm32")))]

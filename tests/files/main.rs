@@ -2,6 +2,7 @@
 #![cfg(feature = "files")]
 
 mod damaged;
+mod disk;
 mod foreign;
 mod formats;
 mod gguf;

@@ -27,7 +27,7 @@ enum Fault {
 
 /// A file in memory that counts what is read, and does as it is told with reads that touch some bytes.
 #[derive(Debug)]
-struct Odd {
+pub(crate) struct Odd {
     bytes: MemorySource,
     reads: Mutex<Vec<Range<u64>>>,
     fault: Mutex<Option<(Fault, Range<u64>, usize)>>,
@@ -37,7 +37,7 @@ struct Odd {
 }
 
 impl Odd {
-    fn new(bytes: Vec<u8>) -> Arc<Self> {
+    pub(crate) fn new(bytes: Vec<u8>) -> Arc<Self> {
         Arc::new(Self {
             bytes: MemorySource::new("odd.safetensors", bytes),
             reads: Mutex::default(),
@@ -52,7 +52,7 @@ impl Odd {
         *self.fault.lock().unwrap() = Some((fault, range, times));
     }
 
-    fn reads(&self) -> Vec<Range<u64>> {
+    pub(crate) fn reads(&self) -> Vec<Range<u64>> {
         std::mem::take(&mut self.reads.lock().unwrap())
     }
 
@@ -112,7 +112,7 @@ fn words() -> Vocabulary {
 }
 
 /// The file of a table: 640,000 bytes of codes behind 80,000 of scales.
-fn file() -> Vec<u8> {
+pub(crate) fn file() -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("numbers.safetensors");
     io::save_table(&numbers(), Some(&words()), &path).unwrap();
@@ -120,7 +120,7 @@ fn file() -> Vec<u8> {
 }
 
 /// Shards of about 1,800 rows, and little patience.
-fn options() -> OnDemand {
+pub(crate) fn options() -> OnDemand {
     let retry = Retry { attempts: 3, wait: Duration::from_millis(1), deadline: Duration::from_secs(20) };
     OnDemand { shard: Bytes(64 << 10), at_once: 3, retry, ..OnDemand::default() }
 }
@@ -130,7 +130,7 @@ fn open(source: &Arc<Odd>) -> Table {
     Engine::host().load_on_demand(stored, &options()).unwrap()
 }
 
-fn same(table: &Table, ids: &[u32]) {
+pub(crate) fn same(table: &Table, ids: &[u32]) {
     let there = Engine::host().load_blocking(&numbers()).unwrap();
     let got = table.gather_blocking(ids, IdPolicy::Error).unwrap();
     assert_eq!(got, there.gather_blocking(ids, IdPolicy::Error).unwrap());

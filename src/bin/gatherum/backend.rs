@@ -37,7 +37,7 @@ impl BackendArgs {
     }
 }
 
-fn parse_bytes(text: &str) -> Result<Bytes, String> {
+pub(crate) fn parse_bytes(text: &str) -> Result<Bytes, String> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);

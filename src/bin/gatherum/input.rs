@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use gatherum::{
-    Bytes, EncodedTable, Encoder, Engine, OverBudget, Scheme, Table,
+    Bytes, EncodedTable, Encoder, Engine, OverBudget, Scheme, SourceError, Table,
     io::{self, FileError, Input, OpenOptions, StoredTable, TableFile, Vocabulary},
-    store::{ByteSource, FileSource, ObjectSource, OnDemand},
+    store::{ByteSource, DiskCache, FileSource, ObjectSource, OnDemand},
 };
 
 use crate::{
+    backend::parse_bytes,
     failure::{Exit, Failure, Outcome},
     output,
 };
@@ -18,6 +19,14 @@ pub(crate) struct TableArgs {
     /// A table file that `compress` has made, or its URL (https, http, s3), of which only what is needed is read; or any file
     /// that `compress` reads, which is then held in memory as f32
     pub(crate) table: PathBuf,
+
+    /// Keep what is read of a table's URL in this folder, and take it from there the next time
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache: Option<PathBuf>,
+
+    /// The most that the folder may have
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, default_value = "1GiB", requires = "cache")]
+    pub(crate) cache_size: Bytes,
 
     #[command(flatten)]
     pub(crate) choice: ChoiceArgs,
@@ -61,7 +70,11 @@ impl TableArgs {
     /// Opens the file, and verifies it where it is a table. Naming a tensor asks for plain rows.
     pub(crate) fn open(&self) -> Outcome<Opened> {
         if let Some(url) = self.url() {
-            return Ok(Opened::Remote(pollster::block_on(StoredTable::open(ObjectSource::open(url)?))?));
+            let stored = pollster::block_on(StoredTable::open(ObjectSource::open(url)?))?;
+            return Ok(Opened::Remote(match self.disk_cache()? {
+                Some(cache) => stored.kept_in(&cache),
+                None => stored,
+            }));
         }
         if self.choice.tensor.is_some() || !io::is_table(&self.table)? {
             return Ok(Opened::Rows(open_rows(&self.table, &self.choice.options())?));
@@ -75,6 +88,19 @@ impl TableArgs {
             None => file.words()?,
         };
         Ok(Opened::Table { file, words })
+    }
+
+    /// The folder that blocks are kept in, unless another process has it.
+    fn disk_cache(&self) -> Outcome<Option<DiskCache>> {
+        let Some(folder) = &self.cache else { return Ok(None) };
+        match DiskCache::open(folder, self.cache_size) {
+            Ok(cache) => Ok(Some(cache)),
+            Err(SourceError::Io { what, error }) if error.kind() == std::io::ErrorKind::ResourceBusy => {
+                tracing::warn!("{what}: {error}; this command goes on without it");
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The table's URL, if that is what it is named by.
