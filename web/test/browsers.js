@@ -34,6 +34,7 @@ const drivers = {
         return {
             newPage: () => browser.newPage(),
             resize: (page, width, height) => page.setViewportSize({ width, height }),
+            colours: (page, colorScheme) => page.emulateMedia({ colorScheme }),
             close: () => browser.close(),
         };
     },
@@ -55,6 +56,7 @@ const drivers = {
         return {
             newPage: () => browser.newPage(),
             resize: (page, width, height) => page.setViewport({ width, height }),
+            colours: (page, value) => page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value }]),
             close: () => browser.close(),
         };
     },
