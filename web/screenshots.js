@@ -1,9 +1,9 @@
-// Pictures of the demo page in Chromium, as it is once it has answered: web/demo/screenshots/{desktop,phone}-{light,dark}.png.
+// Pictures of the demo page in Chromium, once it has answered from all words: web/demo/screenshots/{desktop,phone}-{light,dark}.webp.
 //
 //     npm run screenshots              the page of web/dist
-//     npm run screenshots -- firefox   in Firefox, to a folder of its own, to be looked at
+//     npm run screenshots -- FOLDER    the same as .png, and Firefox's, to be looked at
 
-import { mkdirSync, statSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
 import { launch } from './test/browsers.js';
@@ -14,32 +14,46 @@ import { visit } from './test/visitor.js';
 const BUDGET = 150_000;
 const SIZES = { desktop: [1280, 900], phone: [390, 844] };
 
-const name = process.argv[2] ?? 'chromium';
-const folder = join(import.meta.dirname, name === 'chromium' ? 'demo/screenshots' : `../target/screenshots-${name}`);
-mkdirSync(folder, { recursive: true });
+const folder = process.argv[2];
 const server = await serve({ '': join(import.meta.dirname, 'dist') });
-const browser = await launch(name);
 try {
-    for (const colours of ['light', 'dark']) {
+    for (const name of folder ? ['chromium', 'firefox'] : ['chromium']) {
+        await pictures(name);
+    }
+} finally {
+    server.close();
+}
+
+async function pictures(name) {
+    const browser = await launch(name);
+    // Puppeteer has no way to tell Firefox.
+    for (const colours of browser.colours ? ['light', 'dark'] : ['light']) {
         const { page, said, says } = await visit(browser, 'about:blank');
-        await browser.colours(page, colours);
+        await browser.colours?.(page, colours);
         await page.goto(`${server.address}/index.html`);
         await said(/^10 answers from [\d,]+ words/);
         await says('#shards-here', /^All/);
         for (const [device, [width, height]] of Object.entries(SIZES)) {
             await browser.resize(page, width, height);
             await new Promise((resolve) => setTimeout(resolve, 500));
-            const path = join(folder, `${device}-${colours}.png`);
-            await page.screenshot({ path, fullPage: device === 'desktop' });
-            const { size } = statSync(path);
-            console.log(`${path}: ${size} bytes`);
-            if (size > BUDGET && name === 'chromium') {
-                process.exitCode = 1;
+            const whole = device === 'desktop';
+            if (folder) {
+                await page.screenshot({ path: join(folder, `${name}-${device}-${colours}.png`), fullPage: whole });
+            } else {
+                keep(`${device}-${colours}.webp`, await browser.webp(page, whole));
             }
         }
         await page.close();
     }
-} finally {
     await browser.close();
-    server.close();
+}
+
+function keep(file, bytes) {
+    const pictures = join(import.meta.dirname, 'demo/screenshots');
+    mkdirSync(pictures, { recursive: true });
+    writeFileSync(join(pictures, file), bytes);
+    console.log(`${file}: ${bytes.length} bytes`);
+    if (bytes.length > BUDGET) {
+        process.exitCode = 1;
+    }
 }

@@ -46,11 +46,11 @@ export async function rowOf(words: Words, word: string): Promise<number> {
 /** The answers among the first `rows` of a table, without the words that were asked with. */
 export async function ask(question: Question, opened: Opened, words: Words, rows: number, places: number): Promise<Found[]> {
     const { table } = opened;
+    await words.upTo(rows);
     const ids = Uint32Array.from(await Promise.all(question.words.map((word) => rowOf(words, word))));
     const bags = new Uint32Array(ids.length).fill(1);
     const { values } = await table.bag(ids, bags, { bounds: 'lengths', normalise: true });
     const query = question.query(values, table.dim);
-    await words.upTo(rows);
     const best = await table.topK(query, places + ids.length, { rows: [0, rows] });
     return [...best.ids]
         .map((id, at) => ({ id, score: best.scores[at]! }))

@@ -39,7 +39,8 @@ export async function ranges(input: RangeInput, signal: AbortSignal | undefined)
         if (end <= first.bytes.length) {
             return first.bytes.slice(start, end);
         }
-        const next = await range(address, start, end, ending);
+        const here = first.bytes.subarray(start);
+        const next = await range(address, start + here.length, end, ending);
         if (next instanceof Response) {
             await next.body?.cancel();
             throw new NetworkError(`${address}: the server sends no ranges any more`, next.status);
@@ -48,7 +49,13 @@ export async function ranges(input: RangeInput, signal: AbortSignal | undefined)
         if (next.size !== first.size) {
             throw new NetworkError(`${address}: the file has changed: it had ${first.size} bytes, and has ${next.size}`);
         }
-        return next.bytes;
+        if (here.length === 0) {
+            return next.bytes;
+        }
+        const joined = new Uint8Array(here.length + next.bytes.length);
+        joined.set(here);
+        joined.set(next.bytes, here.length);
+        return joined;
     };
     return { size: first.size, come: () => come, read, opened: () => (ending = undefined) };
 }
