@@ -70,7 +70,7 @@ pub use memory::{Compaction, MemoryReport, MemoryRow, Placement, PoolReport, Row
 pub use op::{BadIds, BagMode, Bags, IdBuffer, IdPolicy, IdSource, IdType, Ids, Metric};
 pub use scheme::{Category, Dtype, FitFigure, Part, RowSpan, Scheme, SchemeInfo, TableSpec, swap_nibbles};
 pub use source::{Duplicates, PartSink, RowSource, SliceSource, SparseRows, TableSource};
-pub use store::{OnDemand, Residency, TierReport, TierStats, Tiered};
+pub use store::{OnDemand, Residency, ShardRows, TierReport, TierStats, Tiered};
 pub use table::{
     DynamicOptions, DynamicStats, DynamicTable, EncodeReport, EncodedTable, Encoder, Eviction, Exported, GatherStatus,
     Initializer, Lease, Missing, OutputBuffer, Progress, RowBuffer, Rows, Scores, Settled, Table, TopK, TopKOptions,
@@ -88,10 +88,11 @@ pub struct Readme;
 pub mod testing {
     pub use crate::gpu::{ComposedShader, Roofline};
 
-    /// The copy roofline on the engine's device: `bytes` by threads that move `span` x 16 bytes each.
+    /// The copy roofline on the engine's device: `bytes` by threads that move `span` x 16 bytes each. None on the host, and where
+    /// the budget holds no two buffers of so many bytes.
     #[must_use]
     pub fn roofline(engine: &crate::Engine, bytes: u64, span: u32) -> Option<Roofline> {
-        engine.gpu().map(|gpu| Roofline::new(gpu, bytes, span))
+        engine.gpu().and_then(|gpu| Roofline::new(gpu, bytes, span).ok())
     }
 
     /// How far an f32 answer may be from the f64 reference of a row; 0 where it must be the reference rounded to f32. The

@@ -28,11 +28,11 @@ impl Gpu {
         let _unmap = Unmap { gpu: self, buffer: staging };
         let submission = submission.await?;
         self.settle(submission).await?;
-        match mapping.await {
-            Ok(Ok(())) => {}
+        match self.told(mapping).await {
+            Some(Ok(())) => {}
             // A buffer of this size and use can fail to map only where the device has gone.
-            Ok(Err(error)) => return Err(self.lose(&error.to_string())),
-            Err(_) => return Err(self.lose("a mapping was never answered")),
+            Some(Err(error)) => return Err(self.lose(&error.to_string())),
+            None => return Err(self.lose("a mapping was never answered")),
         }
         match staging.get_mapped_range(..bytes) {
             Ok(range) => Ok(read(&range)),

@@ -1,6 +1,7 @@
 //! The copy roofline: as many bytes as a gather writes, moved by the plainest kernel there is.
 
-use super::{Gpu, pipeline::WORKGROUP};
+use super::{Gpu, Tracked, pipeline::WORKGROUP};
+use crate::{error::OverBudget, memory::Need, scheme::Category};
 
 /// A copy of `bytes` from one buffer of the device to another.
 #[derive(Debug)]
@@ -8,11 +9,17 @@ pub struct Roofline {
     pipeline: wgpu::ComputePipeline,
     group: wgpu::BindGroup,
     grid: (u32, u32),
+    /// Given back with this.
+    _buffers: Vec<Tracked>,
 }
 
 impl Roofline {
     /// A copy by threads that move `span` x 16 bytes each.
-    pub(crate) fn new(gpu: &Gpu, bytes: u64, span: u32) -> Self {
+    pub(crate) fn new(gpu: &Gpu, bytes: u64, span: u32) -> Result<Self, OverBudget> {
+        let needs = ["copy.from", "copy.to"].map(|label| Need::one(label, Category::Staging, bytes));
+        let reserved = gpu.reserve(needs.to_vec())?;
+        let make = |reserved| gpu.buffer(reserved, "copy", wgpu::BufferUsages::STORAGE);
+        let buffers: Vec<Tracked> = reserved.into_iter().map(make).collect();
         let device = &gpu.device;
         let module = crate::raw::trusted_module(device, "copy", include_str!("../../shaders/op/copy.wgsl"));
         let lanes = u32::try_from(bytes / 16).unwrap_or(u32::MAX);
@@ -32,24 +39,16 @@ impl Roofline {
             compilation_options: wgpu::PipelineCompilationOptions { constants: &constants, ..Default::default() },
             cache: None,
         });
-        let buffer = || {
-            device.create_buffer(&wgpu::BufferDescriptor {
-                label: Some("copy"),
-                size: bytes,
-                usage: wgpu::BufferUsages::STORAGE,
-                mapped_at_creation: false,
-            })
-        };
-        let (from, to) = (buffer(), buffer());
+        let entries: Vec<_> = (0..)
+            .zip(&buffers)
+            .map(|(binding, buffer)| wgpu::BindGroupEntry { binding, resource: buffer.as_entire_binding() })
+            .collect();
         let group = device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: Some("copy"),
             layout: &pipeline.get_bind_group_layout(0),
-            entries: &[
-                wgpu::BindGroupEntry { binding: 0, resource: from.as_entire_binding() },
-                wgpu::BindGroupEntry { binding: 1, resource: to.as_entire_binding() },
-            ],
+            entries: &entries,
         });
-        Self { pipeline, group, grid: (width, groups.div_ceil(width)) }
+        Ok(Self { pipeline, group, grid: (width, groups.div_ceil(width)), _buffers: buffers })
     }
 
     /// Records one copy.

@@ -1,7 +1,13 @@
 //! Waiting for a submission without spinning: natively a thread of its own polls the device, in a browser its event loop
 //! does.
 
+use futures_channel::oneshot;
+
 use crate::error::DeviceError;
+
+/// The longest that a browser's device is left alone while it is waited for.
+#[cfg(target_arch = "wasm32")]
+const MOST_WAIT: std::time::Duration = std::time::Duration::from_millis(16);
 
 #[cfg(not(target_arch = "wasm32"))]
 mod native {
@@ -106,14 +112,33 @@ mod native {
 pub(super) use native::Waiter;
 
 impl super::Gpu {
+    /// Ends when the device gives the answer, and with none where it never will. A browser's event loop brings it: Firefox's once in a
+    /// tenth of a second, unless something is submitted meanwhile, so that something is.
+    pub(crate) async fn told<T>(&self, answer: oneshot::Receiver<T>) -> Option<T> {
+        #[cfg(target_arch = "wasm32")]
+        {
+            use futures_util::future::{Either, select};
+            let (mut answer, mut wait) = (answer, std::time::Duration::from_millis(1));
+            loop {
+                self.queue.submit([]);
+                match select(answer, futures_timer::Delay::new(wait)).await {
+                    Either::Left((answer, _)) => return answer.ok(),
+                    Either::Right(((), rest)) => (answer, wait) = (rest, (wait * 2).min(MOST_WAIT)),
+                }
+            }
+        }
+        #[cfg(not(target_arch = "wasm32"))]
+        answer.await.ok()
+    }
+
     /// Ends when the bytes of an upload have left the memory that the driver, or the browser, keeps for what is on its way.
     pub(crate) async fn settle_upload(&self, submission: wgpu::SubmissionIndex) -> Result<(), DeviceError> {
         #[cfg(target_arch = "wasm32")]
         {
-            let (done, ended) = futures_channel::oneshot::channel();
+            let (done, ended) = oneshot::channel();
             self.queue.on_submitted_work_done(move || _ = done.send(()));
             // It ends on a lost device too, which `settle` then tells.
-            let _ = ended.await;
+            let _ = self.told(ended).await;
         }
         self.settle(submission).await
     }

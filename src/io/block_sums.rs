@@ -7,8 +7,13 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 use super::layout::written;
 use crate::scheme::TableSpec;
 
-/// The least bytes of a block: 8 of checksum for them are little, and a row is read with few others.
-const LEAST: u64 = 64 << 10;
+/// The least bytes of a block, which readers take.
+const LEAST: u64 = 4 << 10;
+/// Blocks are so large, unless there would be too many.
+const USUAL: u64 = 64 << 10;
+/// Of smaller blocks a table has no more than these: a shard is read with few bytes of its neighbours, and their checksums, 64 KiB
+/// of digits, come with the first bytes of the file.
+const FEW_BLOCKS: u64 = 4 << 10;
 /// The most bytes of one that are believed; blocks are read whole.
 const MOST: u64 = 1 << 30;
 /// About the most blocks of a table, so that the header stays within what readers take.
@@ -35,8 +40,9 @@ pub(super) fn key(part: &str) -> String {
 
 /// Bytes of a block, for a table of so many.
 pub(super) fn block_bytes(spec: &TableSpec) -> u64 {
+    let bytes = spec.bytes().0;
     let mut block = LEAST;
-    while spec.bytes().0.div_ceil(block) > MOST_BLOCKS {
+    while bytes.div_ceil(block) > if block < USUAL { FEW_BLOCKS } else { MOST_BLOCKS } {
         block *= 2;
     }
     block
@@ -78,8 +84,9 @@ impl BlockSums {
                 Some(other) => Err(format!("its metadata has `{other}` and no `{BLOCK_BYTES}`")),
             };
         };
-        let block = text.parse::<u64>().ok().filter(|block| block.is_power_of_two() && (4096..=MOST).contains(block));
-        let block = block.ok_or_else(|| format!("`{BLOCK_BYTES}` is no power of two from 4096 to {MOST}: {text:?}"))?;
+        let block = text.parse::<u64>().ok().filter(|block| block.is_power_of_two() && (LEAST..=MOST).contains(block));
+        let block =
+            block.ok_or_else(|| format!("`{BLOCK_BYTES}` is no power of two from {LEAST} to {MOST}: {text:?}"))?;
         let parts = spec.parts().iter().map(|part| {
             let key = key(part.name());
             let text = metadata.get(&key).ok_or_else(|| format!("its metadata has no `{key}`"))?;
@@ -168,7 +175,10 @@ mod tests {
     #[test]
     fn large_tables_have_large_blocks() {
         let spec = |rows| "f32".parse::<Scheme>().unwrap().spec(Shape::new(rows, 1024).unwrap()).unwrap();
-        assert_eq!(block_bytes(&spec(1_000_000)), 64 << 10);
+        for (rows, block) in [(1, 4 << 10), (4096, 4 << 10), (4097, 8 << 10), (50_000, 64 << 10), (1_000_000, 64 << 10)]
+        {
+            assert_eq!(block_bytes(&spec(rows)), block, "{rows} rows");
+        }
         assert_eq!(block_bytes(&spec(4_000_000_000)), 16 << 20);
     }
 }

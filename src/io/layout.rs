@@ -45,7 +45,7 @@
 //!
 //! ```text
 //! description xxh3:0123456789abcdef
-//! block_bytes 65536
+//! block_bytes 16384
 //! blocks codes 0123456789abcdef0123456789abcdef...
 //! blocks scales 0123456789abcdef
 //! ```

@@ -23,7 +23,7 @@ pub use disk::{DiskCache, DiskStats};
 pub use file::FileSource;
 #[cfg(all(feature = "remote", not(target_arch = "wasm32")))]
 pub use object::ObjectSource;
-pub use options::{OnDemand, Residency};
+pub use options::{OnDemand, Residency, ShardRows};
 pub use retry::Retry;
 pub(crate) use retry::Tried;
 pub(crate) use source::SharedSource;

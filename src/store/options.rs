@@ -1,5 +1,7 @@
 //! How a table is kept on demand, and what of it is there.
 
+use std::ops::Range;
+
 use super::Retry;
 use crate::units::Bytes;
 
@@ -49,6 +51,16 @@ pub struct Residency {
     pub failures: u64,
     /// Shards let go.
     pub evictions: u64,
+}
+
+/// Neighbouring rows that are loaded and let go together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ShardRows {
+    /// The stored rows that it has.
+    pub rows: Range<u32>,
+    /// Whether it is where lookups read it.
+    pub resident: bool,
 }
 
 impl Residency {

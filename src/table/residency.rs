@@ -7,7 +7,7 @@ use crate::{
     error::GatherError,
     op::{IdPolicy, Ids, Resolver},
     scheme::NO_ROW,
-    store::{Residency, TierReport},
+    store::{Residency, ShardRows, TierReport},
     units::Bytes,
 };
 
@@ -24,6 +24,36 @@ impl Table {
                 resident_bytes: self.bytes(),
                 ..Residency::default()
             },
+        }
+    }
+
+    /// The table's shards in the order of their rows, and which of them are where lookups read them: all, unless the table is on
+    /// demand. Rows are stored rows, which ids share where the scheme says so. A table in tiers keeps rows, and tells no shards.
+    ///
+    /// # Examples
+    /// ```
+    /// use gatherum::{Bytes, EncodedTable, Engine, IdPolicy, OnDemand};
+    /// # pollster::block_on(async {
+    /// # let values: Vec<f32> = (0..4000).map(|value| value as f32).collect();
+    /// # let (encoded, _) = EncodedTable::encode("numbers", &values, 4, &"f32".parse()?)?;
+    /// let options = OnDemand { shard: Bytes(4096), ..OnDemand::default() };
+    /// let table = Engine::host().load_on_demand(encoded, &options)?;
+    /// table.gather(&[300_u32], IdPolicy::Error).await?;
+    /// let here: Vec<_> = table.shard_rows().into_iter().filter(|shard| shard.resident).collect();
+    /// assert_eq!((here.len(), here[0].rows.clone()), (1, 256..512));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    #[must_use]
+    pub fn shard_rows(&self) -> Vec<ShardRows> {
+        let resident = |rows| ShardRows { rows, resident: true };
+        match &self.inner.place {
+            Place::OnDemand(shards) => shards.shard_rows(),
+            Place::Host { .. } => vec![resident(0..self.spec().stored_rows())],
+            Place::Gpu { shards, .. } => {
+                let rows = shards.iter().map(|shard| shard.params.first_row..shard.params.first_row + shard.rows);
+                rows.map(resident).collect()
+            }
         }
     }
 

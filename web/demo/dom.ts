@@ -12,6 +12,14 @@ export function fill(parent: Element, children: Element[]): void {
     parent.replaceChildren(...children);
 }
 
+/** Names and values of a list. */
+export function terms(pairs: [string, string][]): Element[] {
+    return pairs.flatMap(([name, value]) => [
+        Object.assign(document.createElement('dt'), { textContent: name }),
+        Object.assign(document.createElement('dd'), { textContent: value }),
+    ]);
+}
+
 const whole = new Intl.NumberFormat('en');
 const scaled = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 });
 

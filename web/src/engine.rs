@@ -7,7 +7,9 @@ use wasm_bindgen_futures::future_to_promise;
 
 use crate::{
     error::{ToJs, bad_argument},
+    measure::{RawCopies, RawGathers},
     object::{bytes, number, object},
+    parts::PageParts,
     source::PageSource,
     stream::RawStream,
     table::RawTable,
@@ -115,6 +117,34 @@ impl RawEngine {
             let table = engine.load_on_demand(stored, &options).map_err(|error| error.to_js())?;
             Ok(RawTable::new(table, words).into())
         })
+    }
+
+    /// Loads a table whose parts `read` gives: of the part of a name, the bytes from one place up to another.
+    #[wasm_bindgen(js_name = loadParts)]
+    pub fn load_parts(
+        &self,
+        name: String,
+        scheme: String,
+        rows: u32,
+        dim: u32,
+        read: Function,
+    ) -> Result<Promise, JsValue> {
+        let (engine, parts) = (self.engine.clone(), PageParts::new(name, &scheme, rows, dim, read)?);
+        Ok(future_to_promise(async move {
+            let table = engine.load(&parts).await.map_err(|error| error.to_js())?;
+            Ok(RawTable::new(table, None).into())
+        }))
+    }
+
+    /// Lookups of `ids` to be timed.
+    pub fn gathers(&self, table: &RawTable, ids: Vec<u32>) -> Promise {
+        let (engine, table) = (self.engine.clone(), table.table.clone());
+        future_to_promise(async move { Ok(RawGathers::new(engine, table, ids).await?.into()) })
+    }
+
+    /// Copies of `bytes` to be timed, by threads that move `span` times 16 bytes; none where the budget holds no two such buffers.
+    pub fn copies(&self, bytes: f64, span: u32) -> Option<RawCopies> {
+        RawCopies::new(&self.engine, self::bytes(bytes), span)
     }
 
     /// Begins a table file.

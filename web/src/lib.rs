@@ -10,7 +10,9 @@ mod bags;
 mod engine;
 mod error;
 mod ids;
+mod measure;
 mod object;
+mod parts;
 mod source;
 mod stream;
 mod table;
@@ -22,6 +24,7 @@ use wasm_bindgen::prelude::*;
 
 pub use bags::RawBags;
 pub use engine::RawEngine;
+pub use measure::{RawCopies, RawGathers};
 pub use stream::RawStream;
 pub use table::{RawBuffer, RawTable};
 

@@ -18,7 +18,7 @@ use crate::{
 #[wasm_bindgen]
 #[derive(Debug)]
 pub struct RawTable {
-    table: Table,
+    pub(crate) table: Table,
     words: Option<Rc<Vocabulary>>,
 }
 
@@ -79,11 +79,23 @@ impl RawTable {
         ])
     }
 
-    /// Loads what has the rows of ids.
+    /// Shards, three numbers each: the first row, the one behind the last, and 1 where it is there, else 0.
+    #[wasm_bindgen(js_name = shardRows)]
+    pub fn shard_rows(&self) -> Vec<u32> {
+        let shards = self.table.shard_rows();
+        shards.iter().flat_map(|shard| [shard.rows.start, shard.rows.end, shard.resident.into()]).collect()
+    }
+
+    /// Loads what has the rows of ids, or all where there are none.
     pub fn prefetch(&self, ids: &JsValue) -> Result<Promise, JsValue> {
-        let (table, ids) = (self.table.clone(), OwnIds::new("ids", ids)?);
+        let table = self.table.clone();
+        let ids = if ids.is_undefined() { None } else { Some(OwnIds::new("ids", ids)?) };
         Ok(future_to_promise(async move {
-            table.prefetch(ids.borrow()).await.map_err(|error| error.to_js())?;
+            match ids {
+                Some(ids) => table.prefetch(ids.borrow()).await,
+                None => table.warm().await,
+            }
+            .map_err(|error| error.to_js())?;
             Ok(JsValue::UNDEFINED)
         }))
     }

@@ -2,6 +2,7 @@
 // downloads one.
 
 import { existsSync } from 'node:fs';
+import { Buffer } from 'node:buffer';
 import process from 'node:process';
 import { chromium } from 'playwright-core';
 import puppeteer from 'puppeteer-core';
@@ -34,6 +35,15 @@ const drivers = {
         return {
             newPage: () => browser.newPage(),
             resize: (page, width, height) => page.setViewportSize({ width, height }),
+            colours: (page, colorScheme) => page.emulateMedia({ colorScheme }),
+            /** A picture of the page, or of what the window shows: small, and not to be had of Playwright's own call. */
+            async webp(page, whole) {
+                const session = await page.context().newCDPSession(page);
+                const { cssContentSize: size } = await session.send('Page.getLayoutMetrics');
+                const clip = { x: 0, y: 0, width: size.width, height: size.height, scale: 1 };
+                const options = { format: 'webp', quality: 85, captureBeyondViewport: whole, ...(whole && { clip }) };
+                return Buffer.from((await session.send('Page.captureScreenshot', options)).data, 'base64');
+            },
             close: () => browser.close(),
         };
     },

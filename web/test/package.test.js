@@ -8,7 +8,7 @@ import { serve } from './server.js';
 
 const web = join(import.meta.dirname, '..');
 const vectors = join(web, '../target/tmp/web-vectors');
-const cases = ['lookup', 'memory', 'open'].flatMap((file) => {
+const cases = ['lookup', 'measure', 'memory', 'open'].flatMap((file) => {
     const source = readFileSync(join(import.meta.dirname, `cases/${file}.js`), 'utf8');
     return [...source.matchAll(/^export async function (\w+)/gm)].map(([, name]) => ({ file, name }));
 });

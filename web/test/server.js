@@ -17,9 +17,10 @@ const TYPES = {
 /**
  * Serves folders by the first part of the path. What a test asks for by the query:
  * `cut=N`: the connection breaks after N bytes; `stop=N`: nothing comes after N bytes; `flip=N`: byte N is another one;
- * `whole=1`: ranges are not sent; `busy=N`: each Nth range of that address is refused.
+ * `whole=1`: ranges are not sent; `busy=N`: each Nth range of that address is refused. For all: `delay`, milliseconds before a
+ * range is sent, and whether `ranges` are.
  */
-export function serve(folders) {
+export function serve(folders, { delay = 0, ranges = true } = {}) {
     const turns = new Map();
     const server = createServer((request, response) => {
         const url = new URL(request.url, 'http://localhost');
@@ -40,7 +41,7 @@ export function serve(folders) {
             'Content-Type': TYPES[extname(path)] ?? 'application/octet-stream',
             'Cache-Control': 'no-store',
         };
-        const wanted = !url.searchParams.has('whole') && /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '');
+        const wanted = ranges && !url.searchParams.has('whole') && /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '');
         if (!wanted) {
             response.writeHead(200, { ...headers, 'Content-Length': size.size });
             pipeline(faulty(createReadStream(path), url.searchParams, response), response, () => {});
@@ -58,13 +59,15 @@ export function serve(folders) {
             response.writeHead(416, { ...headers, 'Content-Range': `bytes */${size.size}` }).end();
             return;
         }
-        response.writeHead(206, {
-            ...headers,
-            'Content-Length': end - start,
-            'Content-Range': `bytes ${start}-${end - 1}/${size.size}`,
-        });
-        const file = createReadStream(path, { start, end: end - 1 });
-        pipeline(faulty(file, url.searchParams, response, start), response, () => {});
+        setTimeout(() => {
+            response.writeHead(206, {
+                ...headers,
+                'Content-Length': end - start,
+                'Content-Range': `bytes ${start}-${end - 1}/${size.size}`,
+            });
+            const file = createReadStream(path, { start, end: end - 1 });
+            pipeline(faulty(file, url.searchParams, response, start), response, () => {});
+        }, delay);
     });
     return new Promise((resolve) => {
         server.listen(0, '127.0.0.1', () => {

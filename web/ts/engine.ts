@@ -1,10 +1,20 @@
-import { RawEngine, type RawTable } from './wasm/gatherum.js';
+import { RawEngine, type RawGathers, type RawTable } from './wasm/gatherum.js';
 import { ArgumentError, FileError } from './errors.js';
 import { nameOf, pieces } from './input.js';
 import { call, callAsync, load as loadModule, type ModuleSource } from './module.js';
+import { measure, type Bench, type Queue } from './measure.js';
 import { ranges } from './ranges.js';
 import { Table } from './table.js';
-import type { LoadOptions, MemoryReport, OpenOptions, RangeInput, TableInput, WebGPUDevice } from './types.js';
+import type {
+    LoadOptions,
+    Measurement,
+    MeasureOptions,
+    MemoryReport,
+    OpenOptions,
+    RangeInput,
+    TableInput,
+    WebGPUDevice,
+} from './types.js';
 
 /** Options of an engine. */
 export interface EngineOptions {
@@ -83,8 +93,8 @@ export class Engine {
         signal?.throwIfAborted();
         const stream = call(() => this.#live().stream(name));
         let done = false;
+        let loaded = 0;
         try {
-            let loaded = 0;
             for await (const piece of pieces(input, signal)) {
                 await callAsync(() => stream.push(piece));
                 signal?.throwIfAborted();
@@ -93,7 +103,7 @@ export class Engine {
             }
             done = true;
             // Once it ends, well or not, the stream is gone.
-            const table = new Table(call(() => stream.finish()), this.#tables);
+            const table = new Table(call(() => stream.finish()), this.#tables, () => loaded);
             if (!this.#raw) {
                 table.free();
             }
@@ -112,8 +122,9 @@ export class Engine {
     }
 
     /**
-     * Opens a table file of which lookups read what they need: its header is read, and nothing else. The server must send ranges
-     * of the file, and, where it is another site's, say in CORS that `Content-Range` may be seen.
+     * Opens a table file of which lookups read what they need: its header is read, and nothing else. The server should send ranges
+     * of the file, and must, where it is another site's, say in CORS that `Content-Range` may be seen. Of one that sends none the
+     * file is loaded whole, after a warning.
      *
      * Lookups, bags and searches answer as those of a table that is loaded; a search reads all of it. What the network fails to
      * bring is asked for again, with waits that double, and then fails the lookups that need it, and no others.
@@ -130,10 +141,16 @@ export class Engine {
         }
         signal?.throwIfAborted();
         this.#live();
-        const { size, read, opened } = await ranges(input, signal);
+        const found = await ranges(input, signal);
+        if (found instanceof Response) {
+            const { onWarning = console.warn, onProgress } = options;
+            onWarning(`${input}: the server sends no ranges of files: the table is loaded whole`);
+            return this.load(found, { name, ...(signal && { signal }), ...(onProgress && { onProgress }) });
+        }
+        const { size, come, read, opened } = found;
         try {
             const raw = await callAsync(() => this.#live().open(name, size, read, shardBytes, budget, words));
-            const table = new Table(raw as RawTable, this.#tables);
+            const table = new Table(raw as RawTable, this.#tables, come);
             if (!this.#raw) {
                 table.free();
             }
@@ -146,6 +163,26 @@ export class Engine {
         } finally {
             opened();
         }
+    }
+
+    /**
+     * Measures lookups of random rows of an `int8` table beside the fastest copies of as many bytes, and beside a loop over typed
+     * arrays, all in turns. It takes some seconds, and memory: twice the table, and six times the rows that a lookup gives.
+     *
+     * @throws {@link MemoryBudgetError}, {@link DeviceError}, {@link ArgumentError} for sizes of no table.
+     */
+    async measure(options: MeasureOptions = {}): Promise<Measurement> {
+        const { device } = this;
+        const bench: Bench = {
+            table: async (scheme, rows, dim, read) => {
+                const raw = await callAsync(() => this.#live().loadParts('measure', scheme, rows, dim, read));
+                return { raw: raw as RawTable, table: new Table(raw as RawTable, this.#tables) };
+            },
+            gathers: async (table, ids) => (await callAsync(() => this.#live().gathers(table, ids))) as RawGathers,
+            copies: (bytes, span) => call(() => this.#live().copies(bytes, span)),
+            queue: device?.queue as Queue | undefined,
+        };
+        return measure(bench, options);
     }
 
     /** The ledger: every byte of every buffer and host table of this engine. */

@@ -10,6 +10,7 @@ import type {
     Metric,
     Residency,
     Rows,
+    ShardRows,
     TableMemory,
     TopK,
     TopKOptions,
@@ -32,6 +33,8 @@ export class Table {
     readonly #tables: Set<WeakRef<Table>>;
     readonly #self = new WeakRef(this);
     readonly #memory: TableMemory;
+    /** Bytes that have come; undefined where the module knows better. */
+    readonly #come: (() => number) | undefined;
     /** Its name, in messages and the ledger. */
     readonly name: string;
     /** How its rows are stored: `int8`, `int4:affine,group=32`. */
@@ -44,9 +47,10 @@ export class Table {
     readonly words: number | undefined;
 
     /** @internal */
-    constructor(raw: RawTable, tables: Set<WeakRef<Table>>) {
+    constructor(raw: RawTable, tables: Set<WeakRef<Table>>, come?: () => number) {
         this.#raw = raw;
         this.#tables = tables;
+        this.#come = come;
         tables.add(this.#self);
         const { name, scheme, rows, dim, ...memory } = raw.describe() as Description;
         this.#memory = memory;
@@ -154,15 +158,30 @@ export class Table {
 
     /** What of it is there: all, unless it was opened and not loaded. */
     residency(): Residency {
-        return call(() => this.#live().residency() as Residency);
+        const residency = call(() => this.#live().residency() as Residency);
+        return this.#come ? { ...residency, read: this.#come() } : residency;
     }
 
     /**
-     * Loads the shards that have the rows of `ids`, before they are needed.
+     * Its shards in the order of their rows, and which of them are there. Rows are stored rows, which are fewer than the table's
+     * where the scheme is one that shares them.
+     */
+    shardRows(): ShardRows[] {
+        const all = call(() => this.#live().shardRows());
+        const shards: ShardRows[] = [];
+        for (let at = 0; at < all.length; at += 3) {
+            shards.push({ start: all[at]!, end: all[at + 1]!, resident: all[at + 2] === 1 });
+        }
+        return shards;
+    }
+
+    /**
+     * Loads the shards that have the rows of `ids`, before they are needed; without ids all, or as many as the budget takes, from
+     * row 0 on.
      *
      * @throws {@link NetworkError}, {@link FileError}, {@link MemoryBudgetError}, {@link DeviceError}.
      */
-    async prefetch(ids: Ids): Promise<void> {
+    async prefetch(ids?: Ids): Promise<void> {
         await callAsync(() => this.#live().prefetch(ids));
     }
 

@@ -157,6 +157,10 @@ export interface OpenOptions {
     budget?: number;
     /** Whether the words of the rows are read, all of them, so that `word` and `find` know them; not unless said otherwise. */
     words?: boolean;
+    /** Told where the server sends no ranges, and the file is loaded whole for that; by default the console is. */
+    onWarning?: (message: string) => void;
+    /** Told as bytes are placed where the file is loaded whole. */
+    onProgress?: (progress: LoadProgress) => void;
 }
 
 /** What of a table is where lookups read it, and what that took. */
@@ -169,7 +173,7 @@ export interface Residency {
     readonly bytes: number;
     /** Bytes of those that are there. */
     readonly residentBytes: number;
-    /** Bytes read so far, those of the header among them. */
+    /** Bytes that have come so far, those of the header among them. */
     readonly read: number;
     /** Shards that lookups needed and found. */
     readonly hits: number;
@@ -177,6 +181,46 @@ export interface Residency {
     readonly misses: number;
     /** Shards let go. */
     readonly evictions: number;
+}
+
+/** Neighbouring rows that are loaded, and let go, together. */
+export interface ShardRows {
+    /** The first row. */
+    readonly start: number;
+    /** The row behind the last. */
+    readonly end: number;
+    /** Whether it is there. */
+    readonly resident: boolean;
+}
+
+/** Options of a measurement. */
+export interface MeasureOptions {
+    /** Rows of the table; 1,000,000 unless said otherwise. */
+    rows?: number;
+    /** Its columns; 128 unless said otherwise. */
+    dim?: number;
+    /** Random ids of a lookup; 65,536 unless said otherwise. */
+    ids?: number;
+}
+
+/** What lookups take on this machine. All times are milliseconds of one lookup of all ids, the median of several. */
+export interface Measurement {
+    /** Rows of the table, which is `int8`. */
+    readonly rows: number;
+    /** Its columns. */
+    readonly dim: number;
+    /** Ids of a lookup. */
+    readonly ids: number;
+    /** On the device, ids and rows staying there; undefined on the host. */
+    readonly gather: number | undefined;
+    /** The fastest of some shaders that copy as many bytes; on the host, a copy of a typed array to another. */
+    readonly copy: number;
+    /** `Table.gather`: ids sent, rows decoded and brought to the page. */
+    readonly toPage: number;
+    /** The same rows in a new array by a loop in JavaScript over typed arrays that have the table. */
+    readonly loop: number;
+    /** Values that differ from those of the loop, of all; there should be none. */
+    readonly differing: number;
 }
 
 /** Where a table file lies that is read by ranges: on a server that sends them, or in a file of the user's. */

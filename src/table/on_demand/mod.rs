@@ -32,7 +32,7 @@ use crate::{
     memory::{Ledger, Placement, Shard},
     scheme::{Part, RowSpan, TableSpec},
     source::TableSource,
-    store::{Cache, Held, OnDemand, Residency, SharedSource, TierReport, Tiered, Use},
+    store::{Cache, Held, OnDemand, Residency, ShardRows, SharedSource, TierReport, Tiered, Use},
     units::Bytes,
 };
 
@@ -155,6 +155,19 @@ impl Shards {
         let counts = self.cache.residency();
         let read = self.loader.source.bytes_read().map_or(counts.read, Bytes);
         Residency { read, ..counts }
+    }
+
+    /// Which shards are there; none are told of a table in tiers, which keeps rows.
+    pub(super) fn shard_rows(&self) -> Vec<ShardRows> {
+        if self.tiers.is_some() {
+            return Vec::new();
+        }
+        let resident = self.cache.resident(0..self.placed().len());
+        let one = |(shard, resident): (&Shard, bool)| ShardRows {
+            rows: shard.first_row..shard.first_row + shard.rows,
+            resident,
+        };
+        self.placed().iter().zip(resident).map(one).collect()
     }
 
     /// Loads `shards` where they are not there, and says how many of them are: the first, as many as the budget takes.

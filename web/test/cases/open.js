@@ -23,6 +23,12 @@ export async function rows_of_tables_that_are_opened({ engine, vectors, tables }
             equal(table.residency().residentShards, 0, 'nothing is there');
             sameBits((await table.gather(ids)).values, wanted.bits, `${wanted.scheme}: rows`);
             assert(table.residency().residentShards > 0, 'some are there');
+            const shards = table.shardRows();
+            equal(shards.length, table.residency().shards, 'shards');
+            equal(shards.filter(({ resident }) => resident).length, table.residency().residentShards, 'those that are there');
+            assert(shards.every(({ start }, at) => start === (at === 0 ? 0 : shards[at - 1].end)), 'their rows');
+            await table.prefetch();
+            equal(table.residency().residentBytes, table.residency().bytes, 'all is there');
             table.free();
         }
     }
@@ -63,8 +69,20 @@ export async function what_the_network_does_to_an_opened_table({ engine, vectors
     const baseline = settled(engine);
     const absent = await refused(NetworkError, 'network', () => engine.open(`${vectors}/none.safetensors`), 'no file');
     equal(absent.status, 404, 'the status');
-    const sent = await refused(NetworkError, 'network', () => engine.open(`${address}?whole=1`), 'no ranges');
-    assert(/ranges/.test(sent.message), sent.message);
+    const warnings = [];
+    let loaded = 0;
+    const all = await engine.open(`${address}?whole=1`, {
+        onWarning: (message) => warnings.push(message),
+        onProgress: (progress) => (loaded = progress.loaded),
+    });
+    equal([warnings.length, /sends no ranges/.test(warnings[0])], [1, true], 'a warning');
+    equal([all.residency().read, all.residency().residentBytes], [loaded, all.residency().bytes], 'all is loaded');
+    equal(all.name, wanted.name, 'its name');
+    equal(all.shardRows(), [{ start: 0, end: wanted.rows, resident: true }], 'its shards');
+    sameBits((await all.gather(Uint32Array.from(wanted.ids))).values, wanted.bits, 'rows of a table that was loaded whole');
+    all.free();
+    const tight = { onWarning: () => {}, signal: AbortSignal.timeout(200) };
+    await failure(() => engine.open(`${address}?whole=1&stop=100`, tight), 'a signal while all is loaded');
     await refused(ArgumentError, 'bad-argument', () => engine.open(17), 'a number');
     await refused(ArgumentError, 'bad-argument', () => engine.open(address, { budget: -1 }), 'a budget');
     await refused(ArgumentError, 'bad-argument', () => engine.open(address, { budget: 9 }), 'a budget of no shard');
