@@ -15,7 +15,7 @@
 
 mod common;
 
-use std::{collections::HashMap, hint::black_box, time::Duration};
+use std::{collections::HashMap, hint::black_box};
 
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, measurement::WallTime};
 use gatherum::{
@@ -27,14 +27,7 @@ const BATCH: usize = 1 << 16;
 const SIZES: [usize; 2] = [100_000, 1_000_000];
 
 fn main() {
-    let mut criterion = Criterion::default()
-        .sample_size(10)
-        .warm_up_time(Duration::from_millis(200))
-        .measurement_time(Duration::from_millis(800))
-        .without_plots()
-        .configure_from_args();
-    let engines = common::engines();
-    common::announce(&engines);
+    let (mut criterion, engines) = common::criterion(200, 800);
     for rows in SIZES {
         find(&mut criterion, rows);
         write(&mut criterion, rows);

@@ -16,7 +16,7 @@
 
 mod common;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use gatherum::{EncodedTable, Engine, IdPolicy, testing, wgpu};
@@ -26,14 +26,7 @@ const DIMS: [usize; 3] = [100, 128, 768];
 const BATCHES: [usize; 3] = [1, 1024, 65_536];
 
 fn main() {
-    let mut criterion = Criterion::default()
-        .sample_size(10)
-        .warm_up_time(Duration::from_millis(50))
-        .measurement_time(Duration::from_millis(300))
-        .without_plots()
-        .configure_from_args();
-    let engines = common::engines();
-    common::announce(&engines);
+    let (mut criterion, engines) = common::criterion(50, 300);
     for dim in DIMS {
         let values = common::values(ROWS, dim);
         for scheme in common::schemes() {

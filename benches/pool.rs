@@ -24,14 +24,7 @@ const ROWS: usize = 1000;
 const DIM: usize = 16;
 
 fn main() {
-    let mut criterion = Criterion::default()
-        .sample_size(10)
-        .warm_up_time(Duration::from_millis(200))
-        .measurement_time(Duration::from_millis(800))
-        .without_plots()
-        .configure_from_args();
-    let engines = common::engines();
-    common::announce(&engines);
+    let (mut criterion, engines) = common::criterion(200, 800);
     let values: Vec<f32> = (0..ROWS * DIM).map(|at| (at as f32).sin()).collect();
     let scheme = "int8".parse().expect("a scheme");
     let (encoded, _) = EncodedTable::encode("small", &values, DIM, &scheme).expect("a table");

@@ -3,7 +3,23 @@
 #[cfg(feature = "files")]
 pub mod stored;
 
+use std::time::Duration;
+
+use criterion::Criterion;
 use gatherum::{AdapterReport, BackendChoice, EncodedTable, Engine, Scheme, TableSource};
+
+/// Criterion for that many milliseconds of warming up and of measuring, and the engines there are, which it announces.
+pub fn criterion(warm: u64, measure: u64) -> (Criterion, Vec<(String, Engine)>) {
+    let criterion = Criterion::default()
+        .sample_size(10)
+        .warm_up_time(Duration::from_millis(warm))
+        .measurement_time(Duration::from_millis(measure))
+        .without_plots()
+        .configure_from_args();
+    let engines = engines();
+    announce(&engines);
+    (criterion, engines)
+}
 
 /// A small generator, so that every run has the same data. Knuth's MMIX constants.
 #[derive(Clone, Debug)]
