@@ -138,7 +138,7 @@ fn what_is_written_is_read_when_it_is_published() {
 fn rows_that_have_something_in_common_are_refused() {
     for (scheme, reason) in [
         ("hash:rows=10/f32", "ids share its stored rows"),
-        ("qr:rows=10,op=sum/int8", "ids share its stored rows"),
+        ("qr:rows=10,op=mul/int8", "ids share its stored rows"),
         ("lowrank:k=4/f32", "its rows share a part that was fitted to all of them"),
         ("csr:density=0.5/f16", "its rows have different numbers of values"),
     ] {
@@ -272,8 +272,8 @@ fn damaged_journals_are_refused_or_right() {
         }
     }
     println!("{} bytes: {refused} flips refused, {right} without effect", good.len());
-    assert!(refused > right);
-    // In the rows themselves, every flip is seen.
+    // Most bits of the first page say nothing, and no page is full.
+    assert!(refused > 500);
     for at in (0..good.len()).step_by(7).chain([good.len() - 1]) {
         fs::write(place.journal(), &good[..at]).unwrap();
         let error = opens(&place, "int8", &want).unwrap_or_else(|| panic!("{at} bytes of {}", good.len()));
@@ -371,47 +371,80 @@ fn foreign_and_newer_files_are_refused() {
 
 #[test]
 fn the_cap_of_the_disk_holds() {
-    let place = Place::new("f32");
-    let base = fs::metadata(&place.path).unwrap().len();
-    let open = |disk| WritableTable::open(&place.path, &Writable { disk: Some(Bytes(disk)) });
+    const WIDE: usize = 100;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table.safetensors");
+    // All values of a row are the turn that wrote it.
+    let zeros = vec![0.0; ROWS as usize * WIDE];
+    let (encoded, _) = EncodedTable::encode("table", &zeros, WIDE, &"f32".parse().unwrap()).unwrap();
+    io::save_table(&encoded, None, &path).unwrap();
+    let base = fs::metadata(&path).unwrap().len();
+    let journal = path.with_extension("safetensors.journal");
+    let open = |disk| WritableTable::open(&path, &Writable { disk: Some(Bytes(disk)) });
+    let told = |error: &WritableError, used: u64, cap: u64| match error {
+        WritableError::DiskCap { needed, used: found, cap: told, .. } => {
+            (found.0, told.0) == (used, cap) && used + needed.0 > cap
+        }
+        _ => false,
+    };
     let error = open(2 * base + 1000).unwrap_err();
-    assert!(
-        matches!(error, WritableError::DiskCap { used, cap, .. } if used.0 == base && cap.0 == 2 * base + 1000),
-        "{error}"
-    );
-    assert!(!place.journal().exists());
-    let cap = 2 * base + 300_000;
+    assert!(told(&error, base, 2 * base + 1000), "{error}");
+    assert!(!journal.exists());
+
+    let cap = 2 * base + 400_000;
     let mut table = open(cap).unwrap();
-    let (mut new, mut turn, mut refused) = (values(), 0, 0);
+    let holds = |table: &WritableTable, turns: &[u32]| {
+        let all = read(table);
+        let rows = all.parts().next().unwrap().chunks(WIDE * 4).zip(turns);
+        rows.for_each(|(row, turn)| assert!(row.chunks(4).all(|value| *value == (*turn as f32).to_le_bytes())));
+    };
+    let (mut turns, mut refused, mut turn) = (vec![0; ROWS as usize], 0, 0);
     while refused < 5 {
         turn += 1;
+        assert!(turn < 200, "the cap is never reached");
         let rows: Vec<u32> = (0..60).map(|at| (at * 5 + turn * 11) % ROWS).collect();
-        let (before, old) = (place.bytes(), new.clone());
-        write(&mut table, &rows, turn, &mut new);
+        let (before, old) = ([&path, &journal].map(|path| fs::read(path).unwrap()), turns.clone());
+        table.write(&rows, &vec![turn as f32; rows.len() * WIDE]).unwrap();
         match table.publish_blocking() {
-            Ok(_) => {}
-            Err(WritableError::DiskCap { needed, used, cap: told, .. }) => {
-                assert!(used.0 + needed.0 > cap && told.0 == cap);
-                assert_eq!(used.0, table.status().table.0 + table.status().journal.0);
-                assert!(place.bytes() == before, "refused, and written");
-                assert!(same(&table, "f32", &old));
+            Ok(_) => rows.iter().for_each(|row| turns[*row as usize] = turn),
+            Err(error) => {
+                let used = table.status().table.0 + table.status().journal.0;
+                assert!(told(&error, used, cap), "{error}");
+                assert!([&path, &journal].map(|path| fs::read(path).unwrap()) == before, "refused, and written");
+                assert_eq!(table.status().staged, rows.len());
                 refused += 1;
-                // A merge makes room; what was staged still is.
-                table.merge_blocking().unwrap_err();
-                assert_eq!(table.status().staged, 60);
+                // What was flushed can be merged whenever it could be flushed.
                 drop(table);
                 table = open(cap).unwrap();
                 table.merge_blocking().unwrap();
-                assert!(same(&table, "f32", &old));
-                new = old;
             }
-            Err(error) => panic!("{error}"),
         }
-        let taken: u64 = fs::read_dir(place.path.parent().unwrap())
-            .unwrap()
-            .map(|entry| entry.unwrap().metadata().unwrap().len())
-            .sum();
+        holds(&table, if turns == old { &old } else { &turns });
+        let files = fs::read_dir(folder.path()).unwrap();
+        let taken: u64 = files.map(|entry| entry.unwrap().metadata().unwrap().len()).sum();
         assert!(taken + base <= cap, "{taken} bytes of the disk, and a merge's {base}: over {cap}");
     }
-    assert!(turn > 20, "{turn} turns");
+}
+
+#[test]
+#[ignore = "a measurement: run it by name, with --nocapture"]
+fn what_a_flush_costs() {
+    const WIDE: usize = 100;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table.safetensors");
+    let (encoded, _) =
+        EncodedTable::encode("table", &vec![0.0; 100_000 * WIDE], WIDE, &"f32".parse().unwrap()).unwrap();
+    io::save_table(&encoded, None, &path).unwrap();
+    let mut table = WritableTable::open(&path, &Writable::default()).unwrap();
+    let mut times = Vec::new();
+    for turn in 0..30_u32 {
+        let rows: Vec<u32> = (0..1000).map(|at: u32| (at * 97 + turn).wrapping_mul(0x9e37_79b1) % 100_000).collect();
+        table.write(&rows, &vec![turn as f32; rows.len() * WIDE]).unwrap();
+        let start = std::time::Instant::now();
+        table.flush().unwrap();
+        times.push(start.elapsed());
+        table.publish_blocking().unwrap();
+    }
+    times.sort();
+    println!("a flush of 1,000 rows of 400 bytes: {:?} (least {:?}, most {:?})", times[15], times[0], times[29]);
 }

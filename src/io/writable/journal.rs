@@ -32,6 +32,18 @@ pub(super) type Index = BTreeMap<u32, Slots>;
 
 /// About the most that a journal of no rows takes: five pages, and what grows beside them.
 pub(super) const EMPTY: u64 = 16 * PAGE;
+
+/// The most that a journal of so many bytes takes while it is written: a transaction keeps the pages that it changes beside it, and
+/// 8 bytes for each.
+pub(super) fn with_rollback(bytes: u64) -> u64 {
+    let bytes = bytes.max(EMPTY);
+    bytes.saturating_mul(2).saturating_add(bytes / 256).saturating_add(2 * PAGE)
+}
+
+/// The bytes of a journal that takes at most so many while it is written.
+pub(super) fn without_rollback(bytes: u64) -> u64 {
+    bytes.saturating_sub(2 * PAGE) / 513 * 256
+}
 const PAGE: u64 = 4096;
 
 /// The journal of one table, locked for one writer.
@@ -73,14 +85,12 @@ impl Journal {
         let db = store::open(path, longest, &errors)?;
         let head = Head::read(&db).map_err(errors.of("reading its head"))?;
         let head = head.ok_or_else(|| errors.damaged("its head has another checksum"))?;
-        let of_next = Identity { checksum: head.next.clone(), ..head.base.clone() };
-        if head.base != *base && (head.next.is_empty() || of_next != *base) {
-            let (journal, table) = (head.base.to_string(), base.to_string());
-            return Err(WritableError::OtherTable { file: errors.file, journal, table });
-        }
-        let index = load(&db, &head, &errors, row_bytes)?;
         let bytes = store::bytes(&db, &errors)?;
         let mut journal = Self { errors, db, head, bytes, doubt: false };
+        if journal.head.base != *base && !journal.expects(base) {
+            return Err(journal.other(base));
+        }
+        let index = load(&journal.db, &journal.head, &journal.errors, row_bytes)?;
         // A merge was ended between its last two steps: all rows are in the table.
         let index = if journal.head.base == *base { index } else { journal.clear(base)? };
         Ok((journal, index))
@@ -143,6 +153,17 @@ impl Journal {
             checksum.clone_into(&mut head.next);
             Ok(())
         })
+    }
+
+    /// Whether a merge was about to put `table` in the place of the one that is there.
+    pub(super) fn expects(&self, table: &Identity) -> bool {
+        !self.head.next.is_empty() && *table == Identity { checksum: self.head.next.clone(), ..self.head.base.clone() }
+    }
+
+    /// That it is of another table than `table`.
+    pub(super) fn other(&self, table: &Identity) -> WritableError {
+        let (journal, table) = (self.head.base.to_string(), table.to_string());
+        WritableError::OtherTable { file: self.errors.file.clone(), journal, table }
     }
 
     /// Takes all rows out, once they are in `base`.

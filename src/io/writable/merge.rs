@@ -78,7 +78,11 @@ impl WritableTable {
         let found = identity(&table);
         let mut held = self.shared.writing();
         if found != identity(&held.base) {
-            held.index = self.shared.journal().clear(&found)?;
+            let mut journal = self.shared.journal();
+            if !journal.expects(&found) {
+                return Err(journal.other(&found));
+            }
+            held.index = journal.clear(&found)?;
             held.base = table;
         }
         drop(held);

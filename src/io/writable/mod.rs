@@ -21,8 +21,8 @@
 //!   returns; the greater version is the row's when the journal is opened. So a row is one or the other, whole.
 //! - Opening reads all records and compares all sums, those of `head` and SQLite's own pages among them. A journal of another
 //!   format, another table, or with a byte that is not as it was written, is refused and left as it is.
-//! - A flush that a kill ended leaves `words.safetensors.journal-journal`, by which SQLite takes it back when the journal is opened.
-//!   The three files belong together.
+//! - A flush that a kill ended leaves `words.safetensors.journal-journal`, by which SQLite takes it back when the journal is opened:
+//!   the three files belong together. Between flushes it is empty.
 
 mod encode;
 mod error;
@@ -34,10 +34,14 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    sync::Arc,
+};
 
 pub use error::WritableError;
-use journal::{EMPTY, most_bytes};
+use journal::{most_bytes, with_rollback, without_rollback};
 pub use reader::TableReader;
 use reader::{Files, Shared};
 
@@ -113,7 +117,7 @@ pub struct WritableTable {
     /// Rows that are in memory alone: the bytes of all parts.
     staged: BTreeMap<u32, Box<[u8]>>,
     /// Rows that were flushed and not published.
-    flushed: usize,
+    flushed: BTreeSet<u32>,
     /// A merge failed when its table may have been in place already.
     unsettled: bool,
 }
@@ -142,8 +146,7 @@ impl WritableTable {
         }
         let mut used = base.file_bytes().0 + files.journal_bytes();
         if let Some(cap) = options.disk {
-            let most =
-                (base.file_bytes().0.saturating_add(merged)).saturating_add(2 * files.journal_bytes().max(EMPTY));
+            let most = base.file_bytes().0.saturating_add(merged).saturating_add(with_rollback(files.journal_bytes()));
             if most > cap.0 {
                 let needed = Bytes(most - used);
                 return Err(WritableError::DiskCap { file: files.name, needed, used: Bytes(used), cap });
@@ -152,11 +155,11 @@ impl WritableTable {
         }
         let shared = Shared::open(&files, base)?;
         if let Some(cap) = options.disk {
-            shared.journal().limit(cap.0.saturating_sub(used) / 2)?;
+            shared.journal().limit(without_rollback(cap.0.saturating_sub(used)))?;
         }
         let disk = options.disk;
         let staged = BTreeMap::new();
-        Ok(Self { files, shared: Arc::new(shared), disk, merged, staged, flushed: 0, unsettled: false })
+        Ok(Self { files, shared: Arc::new(shared), disk, merged, staged, flushed: BTreeSet::new(), unsettled: false })
     }
 
     /// Scheme, shape and parts.
@@ -186,7 +189,7 @@ impl WritableTable {
         WritableStatus {
             version: self.shared.changes.version(),
             staged: self.staged.len(),
-            flushed: self.flushed,
+            flushed: self.flushed.len(),
             journaled,
             table,
             journal: self.shared.journal().bytes(),
@@ -217,7 +220,8 @@ impl WritableTable {
         }
         self.room(self.staged.values().map(|row| most_bytes(row.len() as u64)).sum())?;
         let rows = self.staged.iter().map(|(row, parts)| (*row, &**parts));
-        self.flushed += self.shared.flush(rows)?;
+        self.shared.flush(rows)?;
+        self.flushed.extend(self.staged.keys());
         self.staged.clear();
         Ok(())
     }
@@ -233,12 +237,12 @@ impl WritableTable {
     /// As [`WritableTable::flush`].
     pub async fn publish(&mut self) -> Result<u64, WritableError> {
         self.flush()?;
-        if self.flushed == 0 {
+        if self.flushed.is_empty() {
             return Ok(self.shared.changes.version());
         }
         let publishing = self.shared.changes.begin().await;
-        let rows = self.shared.publish();
-        self.flushed = 0;
+        let rows: Vec<u32> = std::mem::take(&mut self.flushed).into_iter().collect();
+        self.shared.publish(&rows);
         Ok(publishing.publish(&rows, self.shared.journal().version()))
     }
 
@@ -279,7 +283,7 @@ impl WritableTable {
     fn room(&self, grown: u64) -> Result<(), WritableError> {
         let Some(cap) = self.disk else { return Ok(()) };
         let (table, journal) = (self.shared.held().1.0, self.shared.journal().bytes().0);
-        let most = table.saturating_add(self.merged).saturating_add(2 * journal.saturating_add(grown).max(EMPTY));
+        let most = table.saturating_add(self.merged).saturating_add(with_rollback(journal.saturating_add(grown)));
         if most <= cap.0 {
             return Ok(());
         }

@@ -127,28 +127,24 @@ impl Shared {
         (held.index.len(), held.base.file_bytes())
     }
 
-    /// Writes rows to the disk, and says how many of them were published as they were.
-    pub(super) fn flush<'a>(&self, rows: impl Iterator<Item = (u32, &'a [u8])>) -> Result<usize, WritableError> {
+    /// Writes rows to the disk.
+    pub(super) fn flush<'a>(&self, rows: impl Iterator<Item = (u32, &'a [u8])>) -> Result<(), WritableError> {
         // There is one writer: nobody changes the index meanwhile.
-        let slots = self.journal().flush(rows, &self.reading().index, self.changes.version() + 1)?;
+        let held = self.reading();
+        let slots = self.journal().flush(rows, &held.index, self.changes.version() + 1)?;
+        drop(held);
         let mut held = self.writing();
-        let mut more = 0;
-        for (row, slot) in slots {
-            let slots = held.index.entry(row).or_default();
-            more += usize::from(slots.flushed.is_none());
-            slots.flushed = Some(slot);
-        }
-        Ok(more)
+        slots.into_iter().for_each(|(row, slot)| held.index.entry(row).or_default().flushed = Some(slot));
+        Ok(())
     }
 
-    /// Has readers read what was flushed, and gives those rows.
-    pub(super) fn publish(&self) -> Vec<u32> {
+    /// Has readers read those rows as they were flushed.
+    pub(super) fn publish(&self, rows: &[u32]) {
         let mut held = self.writing();
-        let flushed = held.index.iter_mut().filter_map(|(row, slots)| {
-            slots.current = Some(slots.flushed.take()?);
-            Some(*row)
-        });
-        flushed.collect()
+        for row in rows {
+            let slots = held.index.entry(*row).or_default();
+            slots.current = slots.flushed.take().or(slots.current);
+        }
     }
 
     /// Copies the published bytes of a part from `offset` on.

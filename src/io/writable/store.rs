@@ -67,8 +67,9 @@ pub(super) fn create(path: &Path, prefix: &str, head: &Head, errors: &Errors) ->
     let made = made.map_err(io)?;
     let mut db = connect(made.path(), errors)?;
     let doing = errors.of("making a journal");
-    set(&db, &[("page_size", "4096"), ("auto_vacuum", "INCREMENTAL")], errors)?;
-    durable(&db, errors)?;
+    // A kill leaves no half of one with a name, so that nothing has to be taken back.
+    set(&db, &[("journal_mode", "MEMORY"), ("page_size", "4096"), ("auto_vacuum", "INCREMENTAL")], errors)?;
+    set(&db, &[("synchronous", "FULL"), ("fullfsync", "ON")], errors)?;
     let begun = db.transaction().map_err(&doing)?;
     begun.pragma_update(None, "application_id", APPLICATION).map_err(&doing)?;
     begun.pragma_update(None, "user_version", VERSION).map_err(&doing)?;
@@ -105,6 +106,11 @@ pub(super) fn open(path: &Path, row_bytes: u64, errors: &Errors) -> Result<Conne
     let version = number("user_version")?;
     if version != VERSION {
         return Err(WritableError::Version { file: errors.file.clone(), version, known: VERSION });
+    }
+    // SQLite would make a last page whole that is not.
+    let (pages, has) = (bytes(&db, errors)?, std::fs::metadata(path).map_or(0, |metadata| metadata.len()));
+    if pages != has {
+        return Err(errors.damaged(format!("it has {has} bytes; its pages have {pages}")));
     }
     db.execute_batch("BEGIN EXCLUSIVE; COMMIT").map_err(errors.of("locking"))?;
     durable(&db, errors)?;

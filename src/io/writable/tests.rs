@@ -29,7 +29,7 @@ fn a_merge_ends_anywhere() {
     let mut table = WritableTable::open(&path, &Writable::default()).unwrap();
     table.write(&[77_u32], &[5.0; 8]).unwrap();
     table.publish_blocking().unwrap();
-    let mut step = |name: &str| copy(&files, &copies.join(name));
+    let step = |name: &str| copy(&files, &copies.join(name));
     step("0 published");
     let sealed = table.sealed().unwrap();
     step("1 written");
