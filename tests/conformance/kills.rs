@@ -43,7 +43,7 @@ fn scheme() -> Scheme {
 
 /// Row `row` as step `step` writes it.
 fn values(row: u32, step: u64) -> Vec<f32> {
-    (0..DIM as u64).map(|column| f32::from(hash(step << 20 | u64::from(row) << 8 | column) as i16)).collect()
+    (0..DIM as u64).map(|column| (hash(step << 20 | u64::from(row) << 8 | column) % 20_001) as f32 - 10_000.0).collect()
 }
 
 /// The rows that a step writes.

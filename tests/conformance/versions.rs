@@ -71,7 +71,8 @@ fn served(engine: &Engine, reader: &TableReader) -> [Table; 2] {
 
 /// The one value that an answer of any kind has.
 fn value(table: &Table, turn: u64) -> f32 {
-    let ids: Vec<u32> = (0..30).map(|at| hash(turn << 8 | at) as u32 % ROWS).collect();
+    let ids: Vec<u32> =
+        (0..30).map(|at| u32::try_from(hash(turn << 8 | at) % u64::from(ROWS)).expect("a row")).collect();
     let (values, factor) = match turn % 4 {
         0 | 1 => (table.gather_blocking(&ids, IdPolicy::Error).expect("rows").values, 1.0),
         2 => {

@@ -77,16 +77,8 @@ fn write(table: &mut WritableTable, rows: &[u32], turn: u32, values: &mut [f32])
 
 #[test]
 fn what_is_written_is_read_when_it_is_published() {
-    let schemes = [
-        "f32",
-        "f16",
-        "int8",
-        "int8:affine,group=4",
-        "int4",
-        "int3:group=12",
-        "int2",
-        "bands:0.1=f32,0.5=int8,rest=int4",
-    ];
+    let schemes =
+        ["f32", "f16", "int8", "int8:affine,group=4", "int4", "int3", "int2", "bands:0.1=f32,0.5=int8,rest=int4"];
     for scheme in schemes {
         let place = Place::new(scheme);
         let mut table = place.open().unwrap();

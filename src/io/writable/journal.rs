@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use super::{
     WritableError,
     head::{Head, Identity, record_sum},
-    store::{self, Errors},
+    store::{self, Errors, PAGE},
 };
 use crate::units::Bytes;
 
@@ -44,7 +44,6 @@ pub(super) fn with_rollback(bytes: u64) -> u64 {
 pub(super) fn without_rollback(bytes: u64) -> u64 {
     bytes.saturating_sub(2 * PAGE) / 513 * 256
 }
-const PAGE: u64 = 4096;
 
 /// The journal of one table, locked for one writer.
 #[derive(Debug)]

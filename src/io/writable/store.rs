@@ -16,6 +16,8 @@ use super::{
 /// `GTJL`: tells the journal from SQLite files of others.
 const APPLICATION: i64 = 0x4754_4a4c;
 pub(super) const VERSION: i64 = 1;
+/// Bytes of a page.
+pub(super) const PAGE: u64 = 4096;
 /// The format's tables, as SQLite keeps their text.
 const TABLES: [&str; 2] = [
     "CREATE TABLE head (id INTEGER PRIMARY KEY, scheme TEXT NOT NULL, rows INTEGER NOT NULL, dim INTEGER NOT NULL, \
@@ -107,10 +109,10 @@ pub(super) fn open(path: &Path, row_bytes: u64, errors: &Errors) -> Result<Conne
     if version != VERSION {
         return Err(WritableError::Version { file: errors.file.clone(), version, known: VERSION });
     }
-    // SQLite would make a last page whole that is not.
-    let (pages, has) = (bytes(&db, errors)?, std::fs::metadata(path).map_or(0, |metadata| metadata.len()));
-    if pages != has {
-        return Err(errors.damaged(format!("it has {has} bytes; its pages have {pages}")));
+    // SQLite would make a last page whole that is not. Pages behind the last are what a kill leaves.
+    let has = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    if !has.is_multiple_of(PAGE) {
+        return Err(errors.damaged(format!("it has {has} bytes, which are no whole pages of {PAGE}")));
     }
     db.execute_batch("BEGIN EXCLUSIVE; COMMIT").map_err(errors.of("locking"))?;
     durable(&db, errors)?;

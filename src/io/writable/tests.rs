@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use super::*;
+use super::{journal::EMPTY, *};
 use crate::{EncodedTable, io};
 
 fn copy(from: &Path, to: &Path) {
