@@ -8,13 +8,11 @@ use crate::{
     table::encode_alone,
 };
 
+/// A row and its bytes of all parts.
+pub(super) type Encoded = (u32, Box<[u8]>);
+
 /// Encodes `values: [ids, dim]`: rows and their bytes, in the order of the ids, but for bands.
-pub(super) fn rows(
-    file: &str,
-    spec: &TableSpec,
-    ids: Ids<'_>,
-    values: &[f32],
-) -> Result<Vec<(u32, Box<[u8]>)>, WritableError> {
+pub(super) fn rows(file: &str, spec: &TableSpec, ids: Ids<'_>, values: &[f32]) -> Result<Vec<Encoded>, WritableError> {
     let (rows, dim) = (spec.shape().rows(), spec.shape().dim());
     let needed = (ids.len() as u64).saturating_mul(dim.into());
     if needed != values.len() as u64 {
@@ -46,7 +44,7 @@ fn encode_band(
     places: &[u32],
     own: &[usize],
     values: &[f32],
-    encoded: &mut Vec<(u32, Box<[u8]>)>,
+    encoded: &mut Vec<Encoded>,
 ) -> Result<(), (usize, EncodeError)> {
     let picked: Vec<f32>;
     let values = if own.len() == places.len() {
