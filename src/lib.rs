@@ -32,7 +32,7 @@
 //!
 //! # Features
 //!
-//! `files` (default): module `io`. `remote`: tables in object stores and behind web servers. `lowrank` (default): fitting tables of low rank; reading them needs no feature. `cli`: the
+//! `files` (default): module `io`. `journal`: tables in files that are written to while they are served. `remote`: tables in object stores and behind web servers. `lowrank` (default): fitting tables of low rank; reading them needs no feature. `cli`: the
 //! command `gatherum`.
 //!
 //! # Ids

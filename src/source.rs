@@ -1,7 +1,10 @@
 //! Where rows and parts come from, and where parts go.
 
+mod changes;
 mod sparse;
 
+pub use changes::{Changes, Publishing};
+pub(crate) use changes::{Follower, Reading};
 pub use sparse::{Duplicates, SparseRows};
 
 use crate::{
@@ -74,6 +77,11 @@ pub trait TableSource {
         offset: u64,
         out: &mut [u8],
     ) -> impl Future<Output = Result<(), SourceError>> + wgpu::WasmNotSend;
+
+    /// The versions of a source whose rows change; `None` where they never do.
+    fn changes(&self) -> Option<&Changes> {
+        None
+    }
 
     /// Bytes that it has read so far, from wherever they lie; `None` where it does not count them.
     fn bytes_read(&self) -> Option<u64> {

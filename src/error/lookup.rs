@@ -87,6 +87,14 @@ pub enum GatherError {
         /// Shards of the table.
         shards: usize,
     },
+    /// A recorded lookup in a table whose rows change: it could run after they did.
+    #[error(
+        "table `{table}`: its rows change, and a recorded lookup could read old ones when it runs; use `gather_buffer`"
+    )]
+    Changing {
+        /// The table's name.
+        table: String,
+    },
     /// Scratch or output would pass the budget.
     #[error(transparent)]
     OverBudget(#[from] OverBudget),

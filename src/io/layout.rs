@@ -50,7 +50,7 @@
 //! blocks scales 0123456789abcdef
 //! ```
 
-use std::fmt::Write as _;
+use std::{collections::HashMap, fmt::Write as _};
 
 use serde_json::{Map, Value, json};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
@@ -118,9 +118,10 @@ impl Contents<'_> {
     }
 
     /// The first bytes of the file, up to the first tensor. Their number does not depend on the checksums.
-    pub(super) fn header(&self) -> Vec<u8> {
+    /// The metadata says what `others` does beside what tables say.
+    pub(super) fn header(&self, others: &HashMap<String, String>) -> Vec<u8> {
         let (spec, shape) = (self.spec, self.spec.shape());
-        let mut metadata = Map::new();
+        let mut metadata: Map<_, _> = others.iter().map(|(key, text)| (key.clone(), text.clone().into())).collect();
         let mut note = |key: &str, value: &str| metadata.insert(key.to_owned(), Value::from(value));
         note("format", FORMAT);
         note("format_version", VERSION);
@@ -177,7 +178,7 @@ mod tests {
         let spec = "int8".parse::<Scheme>().unwrap().spec(Shape::new(341_479, 100).unwrap()).unwrap();
         let sums = vec![written(1), written(2), written(0x0123_4567_89ab_cdef)];
         let contents = Contents { spec: &spec, words: Some(3_128_704), checksums: sums, blocks: None };
-        let header = contents.header();
+        let header = contents.header(&HashMap::new());
         assert_eq!(header.len() % 8, 0);
         let json: Value = serde_json::from_slice(&header[8..]).unwrap();
         assert_eq!(json["codes"]["data_offsets"], json!([1_365_916, 35_513_816]));

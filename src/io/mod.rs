@@ -6,6 +6,8 @@
 //!
 //! [`StoredTable`] reads a table on demand, from wherever its bytes lie: a file, a web server, an object store.
 //!
+//! `WritableTable` (feature `journal`, module `writable`) takes rows while the table is served, in a journal beside its file.
+//!
 //! No reader trusts a number in a file: what is allocated follows from bytes that are there.
 
 mod block_sums;
@@ -35,6 +37,8 @@ mod tensors;
 mod text;
 mod vocabulary;
 mod word2vec;
+#[cfg(all(feature = "journal", not(target_arch = "wasm32")))]
+pub mod writable;
 
 use std::{fs::File, path::Path};
 
@@ -46,6 +50,8 @@ pub use table_file::{TableFile, is_table};
 pub use table_stream::TableStream;
 pub use table_writer::{TableWriter, save_table};
 pub use vocabulary::Vocabulary;
+#[cfg(all(feature = "journal", not(target_arch = "wasm32")))]
+pub use writable::{TableReader, Writable, WritableError, WritableStatus, WritableTable};
 
 /// A path for messages.
 fn file_name(path: &Path) -> String {

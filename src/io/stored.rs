@@ -148,6 +148,18 @@ impl<S: ByteSource> StoredTable<S> {
         self.header.metadata.get(key).map(String::as_str)
     }
 
+    /// All that the metadata says.
+    #[cfg(all(feature = "journal", not(target_arch = "wasm32")))]
+    pub(super) fn all_metadata(&self) -> &std::collections::HashMap<String, String> {
+        &self.header.metadata
+    }
+
+    /// Bytes of the words, where the table has them.
+    #[cfg(all(feature = "journal", not(target_arch = "wasm32")))]
+    pub(super) fn words_bytes(&self) -> Option<u64> {
+        self.header.words().map(|words| words.bytes)
+    }
+
     /// Bytes of the file.
     #[must_use]
     pub fn file_bytes(&self) -> Bytes {

@@ -1,6 +1,7 @@
 //! A table file, written while it is encoded.
 
 use std::{
+    collections::HashMap,
     fs::File,
     io::{Seek, SeekFrom, Write},
     path::{Path, PathBuf},
@@ -54,6 +55,16 @@ pub struct TableWriter {
     parts: Vec<WrittenPart>,
     /// Bytes of the words, and their checksum.
     words: Option<(u64, u64)>,
+    /// What the metadata says beside what tables say.
+    metadata: HashMap<String, String>,
+}
+
+/// A file that is whole and on the disk, but for its name.
+pub(super) struct Sealed {
+    pub(super) file: NamedTempFile,
+    path: PathBuf,
+    /// The checksum of the description, as the file has it.
+    pub(super) checksum: String,
 }
 
 #[derive(Debug)]
@@ -81,7 +92,17 @@ impl TableWriter {
     /// # Errors
     /// [`FileError::WordCount`] where there are not as many words as rows, [`FileError::Io`] where the folder takes no file.
     pub fn create(path: impl AsRef<Path>, spec: &TableSpec, words: Option<&Vocabulary>) -> Result<Self, FileError> {
-        let path = path.as_ref();
+        Self::begin(path.as_ref(), spec, words, HashMap::new(), ".gatherum-")
+    }
+
+    /// The same with more metadata, in a temporary file whose name begins with `prefix`.
+    pub(super) fn begin(
+        path: &Path,
+        spec: &TableSpec,
+        words: Option<&Vocabulary>,
+        metadata: HashMap<String, String>,
+        prefix: &str,
+    ) -> Result<Self, FileError> {
         let name = file_name(path);
         if let Some(words) = words
             && words.len() != spec.shape().rows() as usize
@@ -89,12 +110,9 @@ impl TableWriter {
             let rows = u64::from(spec.shape().rows());
             return Err(FileError::WordCount { file: name, words: words.len() as u64, rows });
         }
-        let mut file = temporary(folder(path)).map_err(FileError::io(format!("{name}: making a temporary file")))?;
-        let words_bytes = words.map(|words| words.joined().len() as u64);
-        let blank = vec![layout::written(0); spec.parts().len() + usize::from(words.is_some())];
-        let blocks = BlockSums::blank(spec);
-        let contents = Contents { spec, words: words_bytes, checksums: blank, blocks: Some(&blocks) };
-        let mut end = contents.header().len() as u64;
+        let made = temporary(folder(path), prefix);
+        let mut file = made.map_err(FileError::io(format!("{name}: making a temporary file")))?;
+        let mut end = header_bytes(spec, words.map(|words| words.joined().len() as u64), &metadata);
         let mut offsets = vec![0; spec.parts().len()];
         for number in layout::order(spec) {
             offsets[number] = end;
@@ -103,11 +121,12 @@ impl TableWriter {
         if let Some(words) = words {
             write_at(&mut file, end, words.joined()).map_err(FileError::io(&name))?;
         }
+        let block = block_sums::block_bytes(spec);
         let parts = offsets.into_iter().map(|offset| WrittenPart {
             offset,
             written: 0,
             checksum: Box::new(HasherDebug(layout::hasher())),
-            blocks: Box::new(BlockHasher::new(blocks.block)),
+            blocks: Box::new(BlockHasher::new(block)),
         });
         Ok(Self {
             file,
@@ -115,6 +134,7 @@ impl TableWriter {
             spec: spec.clone(),
             parts: parts.collect(),
             words: words.map(|words| (words.joined().len() as u64, xxh3_64(words.joined()))),
+            metadata,
         })
     }
 
@@ -123,7 +143,12 @@ impl TableWriter {
     /// # Errors
     /// [`FileError::Unfinished`] where a part is not complete, [`FileError::Io`] where writing or renaming fails. Nothing is
     /// left behind then, and a file that had the name still has it.
-    pub fn finish(mut self) -> Result<(), FileError> {
+    pub fn finish(self) -> Result<(), FileError> {
+        self.seal()?.persist()
+    }
+
+    /// Writes the header, and waits until all is on the disk.
+    pub(super) fn seal(mut self) -> Result<Sealed, FileError> {
         let name = file_name(&self.path);
         for (part, done) in self.spec.parts().iter().zip(&self.parts) {
             if done.written != part.bytes().0 {
@@ -143,8 +168,17 @@ impl TableWriter {
         };
         let contents =
             Contents { spec: &self.spec, words: self.words.map(|(bytes, _)| bytes), checksums, blocks: Some(&blocks) };
-        write_at(&mut self.file, 0, &contents.header()).map_err(FileError::io(&name))?;
+        let header = contents.header(&self.metadata);
+        write_at(&mut self.file, 0, &header).map_err(FileError::io(&name))?;
         self.file.as_file().sync_all().map_err(FileError::io(format!("{name}: writing to the disk")))?;
+        Ok(Sealed { file: self.file, path: self.path, checksum: contents.checksum() })
+    }
+}
+
+impl Sealed {
+    /// Gives the file its name, and waits until that is on the disk.
+    pub(super) fn persist(self) -> Result<(), FileError> {
+        let name = file_name(&self.path);
         self.file.persist(&self.path).map_err(|error| FileError::io(format!("{name}: renaming"))(error.error))?;
         sync_folder(folder(&self.path)).map_err(FileError::io(format!("{name}: writing its folder to the disk")))
     }
@@ -184,7 +218,15 @@ pub fn save_table(table: &EncodedTable, words: Option<&Vocabulary>, path: impl A
     writer.finish()
 }
 
-fn folder(path: &Path) -> &Path {
+/// Bytes before the first tensor of a table, whatever its checksums are.
+pub(super) fn header_bytes(spec: &TableSpec, words: Option<u64>, metadata: &HashMap<String, String>) -> u64 {
+    let blank = vec![layout::written(0); spec.parts().len() + usize::from(words.is_some())];
+    let blocks = BlockSums::blank(spec);
+    let contents = Contents { spec, words, checksums: blank, blocks: Some(&blocks) };
+    contents.header(metadata).len() as u64
+}
+
+pub(super) fn folder(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -192,9 +234,9 @@ fn folder(path: &Path) -> &Path {
 }
 
 /// A file that the umask gives its permissions, as any new one: a temporary file is otherwise its owner's alone.
-fn temporary(folder: &Path) -> std::io::Result<NamedTempFile> {
+fn temporary(folder: &Path, prefix: &str) -> std::io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".gatherum-").suffix(".tmp");
+    builder.prefix(prefix).suffix(".tmp");
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     builder.tempfile_in(folder)
@@ -206,6 +248,6 @@ fn write_at(file: &mut NamedTempFile, offset: u64, bytes: &[u8]) -> std::io::Res
 }
 
 /// The new name is in the folder, so that is what has to reach the disk. Elsewhere than on Unix a folder is no file.
-fn sync_folder(folder: &Path) -> std::io::Result<()> {
+pub(super) fn sync_folder(folder: &Path) -> std::io::Result<()> {
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }

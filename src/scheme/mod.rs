@@ -257,6 +257,19 @@ impl TableSpec {
         Some(format!("row {row}: {reason}"))
     }
 
+    /// Whether each row is stored by itself, so that it can be written alone; the reason where not.
+    #[cfg(all(feature = "journal", not(target_arch = "wasm32")))]
+    pub(crate) fn rows_alone(&self) -> Result<(), &'static str> {
+        if self.scheme.codec.buckets(1).is_some() {
+            return Err("ids share its stored rows");
+        }
+        let any = |is: fn(&Part) -> bool| self.parts.iter().any(is);
+        if any(|part| part.counts_values() || part.starts_every().is_some()) {
+            return Err("its rows have different numbers of values");
+        }
+        if any(Part::is_shared) { Err("its rows share a part that was fitted to all of them") } else { Ok(()) }
+    }
+
     /// Stored values, where rows have different numbers of them; else 0.
     #[must_use]
     pub fn values(&self) -> u64 {

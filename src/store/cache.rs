@@ -96,6 +96,14 @@ impl<S: Clone> Held<S> {
     }
 }
 
+impl<S: Clone> Held<S> {
+    /// Keeps them where they are, and not alive beyond that: what changes is let go.
+    pub(crate) fn without_values(mut self) -> Self {
+        self.values.clear();
+        self
+    }
+}
+
 impl<S: Clone> Drop for Held<S> {
     fn drop(&mut self) {
         self.values.clear();
@@ -224,6 +232,16 @@ impl<S: Clone> Cache<S> {
         drop(state);
         self.changed.notify(usize::MAX);
         gone
+    }
+
+    /// Lets go of `shards`, of which there is another version, whoever holds them: who does finds them loaded anew. No call is in
+    /// flight.
+    pub(crate) fn change(&self, shards: impl Iterator<Item = usize>) {
+        let mut state = self.lock();
+        let gone: Vec<_> = shards.map(|shard| state.change(shard)).collect();
+        drop(state);
+        drop(gone);
+        self.changed.notify(usize::MAX);
     }
 
     /// Lets go of the shard that was not used for longest; 0 where all are in use.
@@ -376,14 +394,25 @@ impl<S: Clone> State<S> {
         if slot.users > 0 || !matches!(slot.place, Place::Resident(_)) {
             return 0;
         }
-        slot.place = Place::Absent;
-        self.idle.remove(&slot.age);
-        self.idle_bytes -= slot.bytes;
+        let bytes = slot.bytes;
+        self.change(shard).map_or(0, |_| bytes)
+    }
+
+    /// Lets go of a shard, whoever holds it.
+    fn change(&mut self, shard: usize) -> Option<Place<S>> {
+        let slot = &mut self.slots[shard];
+        if !matches!(slot.place, Place::Resident(_)) {
+            return None;
+        }
+        if slot.users == 0 {
+            self.idle.remove(&slot.age);
+            self.idle_bytes -= slot.bytes;
+        }
         self.bytes -= slot.bytes;
         self.counts.evictions += 1;
         self.counts.resident_shards -= 1;
         self.counts.resident_bytes.0 -= slot.bytes;
-        slot.bytes
+        Some(mem::replace(&mut slot.place, Place::Absent))
     }
 }
 

@@ -13,6 +13,7 @@ mod retry;
 mod source;
 mod tiers;
 
+pub use crate::source::{Changes, Publishing};
 pub(crate) use boxed::Boxed;
 pub(crate) use cache::{Cache, Held, Use};
 #[cfg(all(feature = "files", not(target_arch = "wasm32")))]

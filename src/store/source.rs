@@ -3,7 +3,11 @@
 use std::{ops::Range, sync::Arc};
 
 use super::Boxed;
-use crate::{error::SourceError, scheme::TableSpec, source::TableSource};
+use crate::{
+    error::SourceError,
+    scheme::TableSpec,
+    source::{Changes, TableSource},
+};
 
 /// Bytes that can be read by ranges: a file, an object of a store, or whatever a caller has, such as a browser's `fetch`.
 ///
@@ -95,6 +99,7 @@ impl SharedSource {
 trait Dynamic: wgpu::WasmNotSendSync {
     fn spec(&self) -> &TableSpec;
     fn name(&self) -> &str;
+    fn changes(&self) -> Option<&Changes>;
     fn bytes_read(&self) -> Option<u64>;
     fn read_part<'a>(&'a self, part: usize, offset: u64, out: &'a mut [u8]) -> Boxed<'a, Result<(), SourceError>>;
 }
@@ -106,6 +111,10 @@ impl<T: TableSource + wgpu::WasmNotSendSync> Dynamic for T {
 
     fn name(&self) -> &str {
         TableSource::name(self)
+    }
+
+    fn changes(&self) -> Option<&Changes> {
+        TableSource::changes(self)
     }
 
     fn bytes_read(&self) -> Option<u64> {
@@ -124,6 +133,10 @@ impl TableSource for SharedSource {
 
     fn name(&self) -> &str {
         self.0.name()
+    }
+
+    fn changes(&self) -> Option<&Changes> {
+        self.0.changes()
     }
 
     fn bytes_read(&self) -> Option<u64> {

@@ -86,6 +86,7 @@ impl Table {
     ) -> Result<RowBuffer, GatherError> {
         if let Place::OnDemand(shards) = &self.inner.place {
             let (bags, bad) = self.check_bags(ids.into(), bags, policy)?;
+            let _reading = self.reading().await;
             return shards.bags_to_buffer(self.name(), &bags, self.resolver(policy), bad).await;
         }
         let device = self.device()?;
@@ -117,6 +118,7 @@ impl Table {
     }
 
     async fn fill_bags(&self, bags: &CheckedBags<'_>, policy: IdPolicy, out: &mut [f32]) -> Result<(), GatherError> {
+        let _reading = self.reading().await;
         match &self.inner.place {
             Place::Host { table, .. } => {
                 table.bag(bags, self.resolver(policy), out);

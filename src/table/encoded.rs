@@ -5,7 +5,7 @@ use half::f16;
 use crate::{
     error::{EncodeError, SourceError},
     scheme::{Dtype, TableSpec},
-    source::{PartSink, SliceSource, TableSource},
+    source::{Changes, PartSink, SliceSource, TableSource},
     table::{EncodeReport, Encoder},
 };
 
@@ -101,6 +101,7 @@ impl EncodedTable {
     /// # Errors
     /// [`SourceError`] where a part cannot be read, or memory is short; where values cannot be found as the format says.
     pub async fn read(source: &impl TableSource) -> Result<Self, SourceError> {
+        let _reading = Changes::read(source.changes()).await;
         let mut table = Self::zeroed(source.name(), source.spec().clone())?;
         for (number, part) in table.parts.iter_mut().enumerate() {
             source.read_part(number, 0, part).await?;

@@ -129,6 +129,7 @@ impl Table {
         let Place::OnDemand(shards) = &self.inner.place else {
             return self.device()?.to_buffer(ids.into(), policy, dtype).await;
         };
+        let _reading = self.reading().await;
         let ids = shards.host_ids(self.name(), ids.into()).await?;
         let resolver = self.check_ids(ids.ids(), policy)?;
         shards.to_buffer(self.name(), ids.ids(), resolver, dtype).await
@@ -142,7 +143,7 @@ impl Table {
     /// # Errors
     /// [`GatherError::Buffer`] where a buffer is too small, lacks a usage, or an offset is no multiple of 4;
     /// [`GatherError::NoDevice`] on the host backend; [`GatherError::NotResident`] for a table on demand of which a shard is
-    /// not there: nothing can be loaded while commands are recorded.
+    /// not there: nothing can be loaded while commands are recorded; [`GatherError::Changing`] where the rows of its source change.
     pub fn encode_gather(
         &self,
         encoder: &mut wgpu::CommandEncoder,
@@ -154,6 +155,9 @@ impl Table {
             return self.device()?.encode(encoder, ids, policy, output);
         };
         let (name, spec) = (self.name(), self.spec());
+        if shards.changes().is_some() {
+            return Err(GatherError::Changing { table: name.to_owned() });
+        }
         let Some(gpu) = shards.gpu() else { return Err(GatherError::NoDevice { table: name.to_owned() }) };
         let all = shards.all(spec).map_err(|resident| GatherError::NotResident {
             table: name.to_owned(),
@@ -217,6 +221,7 @@ impl Table {
             (Place::Host { .. }, IdSource::Device(_)) => Err(GatherError::NoDevice { table: self.inner.name.clone() }),
             (Place::Gpu { .. }, ids) => self.device()?.to_host(ids, policy, out).await,
             (Place::OnDemand(shards), ids) => {
+                let _reading = self.reading().await;
                 let ids = shards.host_ids(self.name(), ids).await?;
                 let resolver = self.check_ids(ids.ids(), policy)?;
                 shards.to_host(ids.ids(), resolver, out).await

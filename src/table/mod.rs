@@ -5,6 +5,8 @@ mod device;
 mod device_bag;
 mod dynamic;
 mod encode;
+#[cfg(all(feature = "journal", not(target_arch = "wasm32")))]
+mod encode_alone;
 mod encode_block;
 mod encode_stored;
 mod encoded;
@@ -24,6 +26,8 @@ mod tiers;
 
 pub use dynamic::{DynamicOptions, DynamicStats, DynamicTable, Eviction, Exported, Initializer, Missing, Settled};
 pub use encode::{Encoder, Progress};
+#[cfg(all(feature = "journal", not(target_arch = "wasm32")))]
+pub(crate) use encode_alone::encode_alone;
 pub use encoded::EncodedTable;
 pub use lease::Lease;
 #[cfg(feature = "files")]

@@ -63,6 +63,7 @@ impl Table {
     /// [`GatherError::Shard`] for what cannot be loaded; [`GatherError::OverBudget`] and [`GatherError::Device`] as with lookups.
     pub async fn warm(&self) -> Result<Residency, GatherError> {
         if let Place::OnDemand(shards) = &self.inner.place {
+            let _reading = self.reading().await;
             shards.warm().await?;
         }
         Ok(self.residency())
@@ -75,6 +76,7 @@ impl Table {
     /// [`GatherError::Shard`] for what cannot be loaded; [`GatherError::OverBudget`] and [`GatherError::Device`] as with lookups.
     pub async fn prefetch<'a>(&self, ids: impl Into<Ids<'a>>) -> Result<Residency, GatherError> {
         if let Place::OnDemand(shards) = &self.inner.place {
+            let _reading = self.reading().await;
             shards.prefetch(&self.named(ids.into())).await?;
         }
         Ok(self.residency())
@@ -105,7 +107,10 @@ impl Table {
     /// ```
     pub async fn lease<'a>(&self, ids: impl Into<Ids<'a>>) -> Result<Lease, GatherError> {
         match &self.inner.place {
-            Place::OnDemand(shards) => shards.lease(&self.named(ids.into())).await,
+            Place::OnDemand(shards) => {
+                let _reading = self.reading().await;
+                shards.lease(&self.named(ids.into())).await
+            }
             _ => Ok(Lease::nothing()),
         }
     }

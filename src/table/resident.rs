@@ -9,7 +9,7 @@ use crate::{
     host::HostTable,
     memory::{Ledger, Need, Placement, Reservation},
     scheme::TableSpec,
-    source::TableSource,
+    source::{Changes, Reading, TableSource},
     store::{OnDemand, SharedSource, Tiered},
     units::Bytes,
 };
@@ -40,12 +40,13 @@ pub(super) enum Place {
         shards: Vec<GpuShard>,
     },
     /// Where they are needed, when they are.
-    OnDemand(Shards),
+    OnDemand(Arc<Shards>),
 }
 
 impl Table {
     /// Places `source` in host memory.
     pub(crate) async fn on_host(source: &impl TableSource, ledger: &Ledger) -> Result<Self, TableError> {
+        let _reading = Changes::read(source.changes()).await;
         let reserved = reserve_host(source.name(), source.spec(), ledger)?;
         let mut table = HostTable::empty(source.name(), source.spec())?;
         table.read(source).await?;
@@ -56,6 +57,7 @@ impl Table {
     /// Places `source` on a device. Nothing is left there where it fails.
     pub(crate) async fn on_gpu(source: &impl TableSource, gpu: Arc<Gpu>) -> Result<Self, TableError> {
         gpu.alive()?;
+        let _reading = Changes::read(source.changes()).await;
         let bands = source.spec().bands();
         let placement = Placement::read(source, most_bound(&gpu)).await?;
         let shards = gpu.place_shards(&label(source.name()), &placement, &bands).await?;
@@ -89,7 +91,23 @@ impl Table {
             Some(gpu) => Shards::on_gpu(source.clone(), gpu.clone(), options)?,
             None => Shards::on_host(source.clone(), ledger, options)?,
         };
-        Ok(Self::new(source.name(), source.spec(), shards.residency().bytes, Place::OnDemand(shards)))
+        Ok(Self::of_shards(source, shards))
+    }
+
+    fn of_shards(source: &SharedSource, shards: Shards) -> Self {
+        let shards = Arc::new(shards);
+        shards.follow();
+        Self::new(source.name(), source.spec(), shards.residency().bytes, Place::OnDemand(shards))
+    }
+
+    /// The version of its source that a call reads, to be held while the call reads it. A call asks once.
+    pub(super) async fn reading(&self) -> Reading<'_> {
+        let changes = match &self.inner.place {
+            Place::OnDemand(shards) => shards.changes(),
+            // What is there whole stays as it was loaded.
+            Place::Host { .. } | Place::Gpu { .. } => None,
+        };
+        Changes::read(changes).await
     }
 
     /// Takes a table whose rows are kept in tiers.
@@ -100,7 +118,7 @@ impl Table {
         options: &Tiered,
     ) -> Result<Self, TableError> {
         let shards = Shards::tiered(source.clone(), gpu, ledger, options).await?;
-        Ok(Self::new(source.name(), source.spec(), shards.residency().bytes, Place::OnDemand(shards)))
+        Ok(Self::of_shards(source, shards))
     }
 
     /// The table's name: that of its source.

@@ -137,6 +137,7 @@ impl Table {
         let queries = self.queries(queries, metric)?;
         let rows = op::rows(self.name(), &rows, self.spec().shape().rows())?;
         let mut values = self.room(0f32, queries.count(), rows.len())?;
+        let _reading = self.reading().await;
         if !rows.is_empty() {
             let most = self.panel(&queries);
             for (values, first) in values.chunks_mut(rows.len() * most).zip((0..).step_by(most)) {
@@ -207,6 +208,7 @@ impl Table {
         let mut ids = self.room(TopK::NONE, count, k)?;
         let mut scores = self.room(f32::NEG_INFINITY, count, k)?;
         let most = self.panel(&queries);
+        let _reading = self.reading().await;
         for first in (0..if k == 0 { 0 } else { count }).step_by(most) {
             let panel = queries.panel(first..count.min(first + most));
             let mut best = vec![Best::new(k); panel.count()];

@@ -40,7 +40,7 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 /// What a child is to do.
-const TASK: &str = "GATHERUM_TEST_CHILD";
+pub(crate) const TASK: &str = "GATHERUM_TEST_CHILD";
 
 /// Does the task, in a child; `None` in the suite itself.
 pub(crate) fn run() -> Option<ExitCode> {
@@ -49,6 +49,10 @@ pub(crate) fn run() -> Option<ExitCode> {
         ["large", name] => large(&backend::one(name)),
         ["file", name, path] => file(&backend::one(name), path),
         ["no_adapter"] => no_adapter(),
+        #[cfg(feature = "journal")]
+        ["write", path, first] => crate::kills::write(path, first),
+        #[cfg(feature = "journal")]
+        ["full", folder] => crate::kills::full(folder),
         _ => panic!("no such task: {task}"),
     }
     Some(ExitCode::SUCCESS)
@@ -57,9 +61,14 @@ pub(crate) fn run() -> Option<ExitCode> {
 /// Runs a child, whose failure is the test's.
 fn start(task: &str, environment: &[(&str, &str)]) {
     let program = std::env::current_exe().expect("this program");
-    let child = Command::new(program).env(TASK, task).envs(environment.iter().copied()).output().expect("a child");
+    run_to_end(Command::new(program).env(TASK, task).envs(environment.iter().copied()));
+}
+
+/// Runs a child, whose failure is the test's.
+pub(crate) fn run_to_end(command: &mut Command) {
+    let child = command.output().expect("a child");
     let (out, err) = (String::from_utf8_lossy(&child.stdout), String::from_utf8_lossy(&child.stderr));
-    assert!(child.status.success(), "{task}: {}\n{out}{err}", child.status);
+    assert!(child.status.success(), "{command:?}: {}\n{out}{err}", child.status);
 }
 
 /// Bytes of the chunks that go to a device.

@@ -27,6 +27,8 @@ mod dynamic_device;
 mod fixture;
 mod hashed;
 mod ids;
+#[cfg(feature = "journal")]
+mod kills;
 mod large;
 mod ledger;
 mod lookup;
@@ -41,6 +43,8 @@ mod scores;
 mod shapes;
 mod tiers;
 mod values;
+#[cfg(feature = "journal")]
+mod versions;
 
 use std::process::ExitCode;
 
@@ -68,6 +72,10 @@ const CASES: &[&[Case]] = &[
     dynamic::CASES,
     dynamic_device::CASES,
     random::CASES,
+    #[cfg(feature = "journal")]
+    kills::CASES,
+    #[cfg(feature = "journal")]
+    versions::CASES,
 ];
 
 fn main() -> ExitCode {

@@ -11,6 +11,8 @@ mod on_demand;
 mod own;
 mod stream;
 mod vectors;
+#[cfg(feature = "journal")]
+mod writable;
 
 use std::{
     pin::pin,

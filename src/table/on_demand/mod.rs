@@ -21,7 +21,10 @@ pub(super) mod plan;
 mod scan;
 mod scratch;
 
-use std::sync::Arc;
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Weak},
+};
 
 use load::{Home, Loader, Resident};
 
@@ -31,7 +34,7 @@ use crate::{
     gpu::{Gpu, GpuShard},
     memory::{Ledger, Placement, Shard},
     scheme::{Part, RowSpan, TableSpec},
-    source::TableSource,
+    source::{Changes, Follower, TableSource},
     store::{Cache, Held, OnDemand, Residency, ShardRows, SharedSource, TierReport, Tiered, Use},
     units::Bytes,
 };
@@ -207,7 +210,7 @@ impl Shards {
             let table = self.loader.source.name().to_owned();
             return Err(GatherError::CacheBusy { table, pages: self.placed().len() });
         }
-        Ok(Lease::new(self.acquire(needed, Use::Lookup).await?))
+        Ok(Lease::new(self.acquire(needed, Use::Lookup).await?.without_values()))
     }
 
     /// What tiers did so far.
@@ -221,6 +224,19 @@ impl Shards {
         let with_rows = |shard: &Shard| shard.first_row < rows.end && rows.start < shard.first_row + shard.rows;
         let shards = self.placed().iter().enumerate().filter(|(_, shard)| with_rows(shard));
         Bytes(tiers + self.cache.evict(shards.map(|(number, _)| number)))
+    }
+
+    /// Tells of rows that change, from now on.
+    pub(super) fn follow(self: &Arc<Self>) {
+        if let Some(changes) = self.changes() {
+            let own: Weak<Self> = Arc::downgrade(self);
+            changes.follow(own);
+        }
+    }
+
+    /// The versions of the source, where its rows change.
+    pub(super) fn changes(&self) -> Option<&Changes> {
+        self.loader.source.changes()
     }
 
     async fn acquire(&self, shards: Vec<usize>, purpose: Use) -> Result<Group, ShardError> {
@@ -240,6 +256,18 @@ impl Shards {
             }
             Some(group)
         })
+    }
+}
+
+impl Follower for Shards {
+    fn changed(&self, rows: &[u32]) {
+        let placed = self.placed();
+        let number = |row: &u32| placed.partition_point(|shard| shard.first_row <= *row).checked_sub(1);
+        let shards: BTreeSet<usize> = rows.iter().filter_map(number).collect();
+        self.cache.change(shards.into_iter());
+        if let Some(tiers) = &self.tiers {
+            tiers.changed(rows);
+        }
     }
 }
 

@@ -99,6 +99,11 @@ impl HostTier {
         self.lock().slots.len()
     }
 
+    /// Lets go of pages of which there is another version.
+    pub(super) fn change(&self, pages: impl Iterator<Item = u32>) {
+        self.lock().slots.change(pages);
+    }
+
     /// Lets go of pages that nobody holds.
     pub(super) fn forget(&self, pages: Range<u32>) -> u64 {
         self.lock().slots.forget(pages)

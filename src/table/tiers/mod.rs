@@ -146,6 +146,15 @@ impl Tiers {
         Bytes((host + gone) * pages.page_bytes().0)
     }
 
+    /// Forgets the pages of `rows`, which changed, in all tiers. No call is in flight.
+    pub(super) fn changed(&self, rows: &[u32]) {
+        let pages = self.unique(rows);
+        self.below.host.change(pages.iter().copied());
+        if let Some(device) = &self.device {
+            device.change(pages.iter().copied());
+        }
+    }
+
     /// Holds the pages of `rows` in the highest tier.
     pub(super) async fn lease(&self, rows: &[u32]) -> Result<Lease, GatherError> {
         match &self.device {

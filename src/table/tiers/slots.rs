@@ -34,6 +34,8 @@ struct Slot {
     age: u8,
     /// Whether its bytes are still to come.
     loading: bool,
+    /// Whether its bytes are of an older version: they are loaded anew before they are used, by whoever needs them first.
+    stale: bool,
     /// The last call that found it.
     call: u64,
 }
@@ -52,7 +54,7 @@ pub(super) struct Taken {
 impl Slots {
     /// `slots` empty ones, for pages below `pages`.
     pub(super) fn new(pages: u32, slots: u32) -> Self {
-        let empty = Slot { page: NONE, held: 0, age: 0, loading: false, call: 0 };
+        let empty = Slot { page: NONE, held: 0, age: 0, loading: false, stale: false, call: 0 };
         Self {
             slot_of: vec![NONE; pages as usize],
             slots: vec![empty; slots as usize],
@@ -77,15 +79,20 @@ impl Slots {
     /// The slot of a page that is there.
     pub(super) fn find(&mut self, page: u32) -> Option<u32> {
         let slot = self.slot_of[page as usize];
-        let found = self.slots.get_mut(slot as usize)?;
+        let found = self.slots.get_mut(slot as usize).filter(|slot| !slot.stale)?;
         found.age = (found.age + 1).min(OLDEST);
         Some(slot)
     }
 
-    /// A slot for a page that is not there; `None` where all are held.
+    /// A slot for a page that is not there, or of an older version; `None` where all are held.
     pub(super) fn insert(&mut self, page: u32) -> Option<u32> {
+        let own = self.slot_of[page as usize];
+        if let Some(slot) = self.slots.get_mut(own as usize) {
+            slot.stale = false;
+            return Some(own);
+        }
         let slot = self.free.pop().or_else(|| self.evict())?;
-        self.slots[slot as usize] = Slot { page, held: 0, age: 0, loading: false, call: 0 };
+        self.slots[slot as usize] = Slot { page, held: 0, age: 0, loading: false, stale: false, call: 0 };
         self.slot_of[page as usize] = slot;
         self.idle += 1;
         Some(slot)
@@ -123,7 +130,7 @@ impl Slots {
         if slot != NONE && self.slots[slot as usize].call == self.call {
             return Some(slot);
         }
-        if slot == NONE {
+        if slot == NONE || self.slots[slot as usize].stale {
             slot = self.insert(page)?;
             self.slots[slot as usize].loading = true;
             taken.missing.push((page, slot));
@@ -162,10 +169,33 @@ impl Slots {
             at.loading = false;
             if !loaded {
                 // Held by whoever loads it, and by who awaits it: free once they have let go.
-                at.page = NONE;
+                (at.page, at.stale) = (NONE, false);
                 self.slot_of[*page as usize] = NONE;
             }
         }
+    }
+
+    /// Lets go of `pages`, of which there is another version: those that a lease holds keep their slots, and are loaded to them
+    /// anew. No call is in flight.
+    pub(super) fn change(&mut self, pages: impl Iterator<Item = u32>) {
+        for page in pages {
+            let slot = self.slot_of[page as usize];
+            match self.slots.get_mut(slot as usize) {
+                Some(at) if at.held > 0 => at.stale = true,
+                Some(_) => self.drop_page(slot),
+                None => {}
+            }
+        }
+    }
+
+    /// Frees a slot that nobody holds.
+    fn drop_page(&mut self, slot: u32) {
+        let at = &mut self.slots[slot as usize];
+        self.slot_of[at.page as usize] = NONE;
+        (at.page, at.stale) = (NONE, false);
+        self.free.push(slot);
+        self.idle -= 1;
+        self.evictions += 1;
     }
 
     /// Whether the bytes of a page are in its slot: `None` while they are awaited.
@@ -176,18 +206,10 @@ impl Slots {
 
     /// Lets go of those of `pages` that nobody holds, and says how many those were.
     pub(super) fn forget(&mut self, pages: Range<u32>) -> u64 {
-        let mut gone = 0;
-        for (at, slot) in (0..).zip(&mut self.slots) {
-            if slot.held == 0 && slot.page != NONE && pages.contains(&slot.page) {
-                self.slot_of[slot.page as usize] = NONE;
-                slot.page = NONE;
-                self.free.push(at);
-                gone += 1;
-            }
-        }
-        self.idle -= usize::try_from(gone).unwrap_or(usize::MAX);
-        self.evictions += gone;
-        gone
+        let held = |slot: &Slot| slot.held > 0 || slot.page == NONE || !pages.contains(&slot.page);
+        let gone: Vec<u32> = (0..).zip(&self.slots).filter(|(_, slot)| !held(slot)).map(|(at, _)| at).collect();
+        gone.iter().for_each(|slot| self.drop_page(*slot));
+        gone.len() as u64
     }
 }
 
@@ -235,6 +257,43 @@ mod tests {
         assert_eq!(slots.used(), 0);
         let three = take(&mut slots, &[4]);
         assert_eq!(three.missing, [(4, three.slots[0])]);
+    }
+
+    #[test]
+    fn what_changed_is_loaded_anew_where_it_is_held() {
+        let mut slots = Slots::new(10, 3);
+        let lease = take(&mut slots, &[7]);
+        let call = take(&mut slots, &[2]);
+        slots.end(&lease.missing, true);
+        slots.end(&call.missing, true);
+        slots.release(&call.slots);
+        slots.change([7, 2, 5].into_iter());
+        assert_eq!((slots.find(7), slots.find(2), slots.used()), (None, None, 1));
+        // Into its own slot, by one call, which others wait for.
+        let one = take(&mut slots, &[7]);
+        let two = take(&mut slots, &[7]);
+        assert_eq!((&one.missing, &two.missing, &two.awaited), (&vec![(7, 0)], &vec![], &vec![(7, 0)]));
+        slots.end(&one.missing, true);
+        assert_eq!(slots.settled(7, 0), Some(true));
+        slots.release(&one.slots);
+        slots.release(&two.slots);
+        assert_eq!(slots.find(7), Some(0));
+        slots.change([7].into_iter());
+        // A load that fails takes it from the lease, which has its slot until it ends.
+        let three = take(&mut slots, &[7]);
+        slots.end(&three.missing, false);
+        slots.release(&three.slots);
+        assert_eq!((slots.find(7), slots.used()), (None, 1));
+        slots.release(&lease.slots);
+        assert_eq!(slots.used(), 0);
+        // A page that nobody uses, though a lease held it while it changed.
+        let lease = take(&mut slots, &[4]);
+        slots.end(&lease.missing, true);
+        slots.change([4].into_iter());
+        slots.release(&lease.slots);
+        assert_eq!(slots.find(4), None);
+        assert_eq!(slots.insert(4), Some(lease.slots[0]));
+        assert_eq!(slots.find(4), Some(lease.slots[0]));
     }
 
     #[test]
