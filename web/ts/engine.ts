@@ -39,6 +39,12 @@ export interface Adapter {
     readonly kind: 'gpu' | 'software' | 'host';
 }
 
+/** What a browser says of a device's adapter, which may be nothing. */
+function told(device: WebGPUDevice | undefined): string {
+    const { vendor, architecture, description } = (device?.adapterInfo ?? {}) as Record<string, string | undefined>;
+    return description || [vendor, architecture].filter(Boolean).join(' ');
+}
+
 /**
  * Where tables live and lookups run: a device of the browser's, or WebAssembly.
  *
@@ -63,8 +69,8 @@ export class Engine {
         this.#raw = raw;
         const { name, kind } = raw.backend() as { name: string; kind: string };
         this.backend = kind === 'host' ? 'host' : 'webgpu';
-        this.adapter = { name, kind: kind === 'host' || kind === 'software' ? kind : 'gpu' };
         this.device = raw.device() as WebGPUDevice | undefined;
+        this.adapter = { name: name || told(this.device), kind: kind === 'host' || kind === 'software' ? kind : 'gpu' };
     }
 
     /**

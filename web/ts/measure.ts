@@ -6,7 +6,11 @@ import { call } from './module.js';
 import type { Table } from './table.js';
 import type { Measurement, MeasureOptions } from './types.js';
 
-/** What an engine does to be measured. */
+/**
+ * What an engine does to be measured.
+ *
+ * @internal
+ */
 export interface Bench {
     /** Loads a table whose parts `read` has. */
     readonly table: (scheme: string, rows: number, dim: number, read: Read) => Promise<{ raw: RawTable; table: Table }>;
@@ -16,15 +20,24 @@ export interface Bench {
     readonly queue: Queue | undefined;
 }
 
-/** What is used of a `GPUQueue`. */
+/**
+ * What is used of a `GPUQueue`.
+ *
+ * @internal
+ */
 export interface Queue {
     submit(commands: []): void;
     onSubmittedWorkDone(): Promise<void>;
 }
 
+/** @internal */
 type Read = (part: string, start: number, end: number) => Uint8Array;
 
-/** What is submitted some times over. */
+/**
+ * What is submitted some times over.
+ *
+ * @internal
+ */
 interface Work {
     submit(times: number): void;
     free(): void;
@@ -41,7 +54,11 @@ const LONG = 150;
 /** The most lookups of a submission. */
 const MOST = 512;
 
-/** Measures lookups in a table of random codes. */
+/**
+ * Measures lookups in a table of random codes.
+ *
+ * @internal
+ */
 export async function measure(bench: Bench, options: MeasureOptions): Promise<Measurement> {
     const { rows = 1_000_000, dim = 128, ids: count = 65_536 } = options;
     for (const [what, value] of Object.entries({ rows, dim, ids: count })) {

@@ -12,8 +12,9 @@ export async function lookups_are_measured_beside_copies_and_a_loop({ engine, ba
     const times = [found.copy, found.toPage, found.loop, found.gather ?? 1];
     assert(times.every((time) => time > 0 && time < 60_000), `times: ${times}`);
     equal(settled(engine), baseline, 'the ledger');
-    const share = found.gather && `, ${(found.copy / found.gather).toFixed(2)} of a copy`;
-    return `gather ${found.gather?.toFixed(2)} ms${share}; to the page ${found.toPage.toFixed(2)} ms, a loop ${found.loop.toFixed(2)} ms`;
+    const share = (found.copy / found.gather).toFixed(2);
+    const here = found.gather === undefined ? '' : `gather ${found.gather.toFixed(2)} ms, ${share} of a copy; `;
+    return `${here}to the page ${found.toPage.toFixed(2)} ms, a loop ${found.loop.toFixed(2)} ms`;
 }
 
 export async function what_cannot_be_measured({ backend }) {
@@ -21,7 +22,9 @@ export async function what_cannot_be_measured({ backend }) {
     for (const options of [{ rows: 0 }, { ids: 1.5 }, { dim: -1 }, { rows: 2 ** 33 }]) {
         await refused(ArgumentError, 'bad-argument', () => engine.measure(options), JSON.stringify(options));
     }
-    await refused(ArgumentError, 'bad-argument', () => engine.measure({ rows: 2, dim: (1 << 20) + 1 }), 'columns of no table');
+    const wide = { rows: 2, dim: (1 << 20) + 1 };
+    await refused(ArgumentError, 'bad-argument', () => engine.measure({ ...wide, ids: 4 }), 'columns of no table');
+    await refused(ArgumentError, 'too-large', () => engine.measure(wide), 'rows of 275 GB');
     await refused(MemoryBudgetError, 'over-budget', () => engine.measure({ rows: 20_000 }), 'a budget of less');
     equal(settled(engine), 0, 'the ledger');
     engine.free();
