@@ -64,6 +64,10 @@ pub(super) struct Sealed {
     pub(super) file: NamedTempFile,
     path: PathBuf,
     /// The checksum of the description, as the file has it.
+    #[cfg_attr(
+        any(not(feature = "journal"), target_arch = "wasm32"),
+        expect(dead_code, reason = "it is for a journal to note")
+    )]
     pub(super) checksum: String,
 }
 
