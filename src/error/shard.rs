@@ -5,6 +5,7 @@ use std::{ops::Range, sync::Arc, time::Duration};
 use thiserror::Error;
 
 use super::{DeviceError, OverBudget, SourceError};
+use crate::units::Bytes;
 
 /// Rows that a lookup needed and could not have, mostly a shard. The next lookup that needs it has it tried again; lookups that do not
 /// are not touched.
@@ -49,6 +50,14 @@ pub enum ShardCause {
         attempts: u32,
         /// What the last of these said.
         last: Option<SourceError>,
+    },
+    /// Leases hold so much of the table that it finds no room beside that.
+    #[error("leases hold {leased:#} of the {budget:#} that may be there; drop one")]
+    Leased {
+        /// Bytes of the shards that leases hold.
+        leased: Bytes,
+        /// Bytes of shards that may be there.
+        budget: Bytes,
     },
     /// There is no room for it in the engine's budget.
     #[error(transparent)]

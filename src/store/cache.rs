@@ -30,6 +30,8 @@ pub(crate) enum Use {
     Lookup,
     /// All rows in order: what is loaded for that goes first, and does not push out what lookups use.
     Scan,
+    /// As a lookup's, for longer than any call: nobody waits for its end.
+    Lease,
 }
 
 /// The shards of one table.
@@ -43,6 +45,8 @@ pub(crate) struct Cache<S> {
 
 struct State<S> {
     slots: Vec<Slot<S>>,
+    /// Bytes of the shards that leases hold.
+    leased: u64,
     /// Resident shards that nobody uses, the first to go first.
     idle: BTreeMap<i64, usize>,
     idle_bytes: u64,
@@ -62,8 +66,10 @@ const UNUSED: i64 = 0;
 
 struct Slot<S> {
     bytes: u64,
-    /// Calls that use it or wait for it.
+    /// Calls that use it or wait for it, and leases.
     users: usize,
+    /// Leases.
+    leases: usize,
     /// When it was used last: its place among the idle.
     age: i64,
     place: Place<S>,
@@ -73,6 +79,15 @@ enum Place<S> {
     Absent,
     Loading(u64, Shared<Load<S>>),
     Resident(S),
+}
+
+/// What becomes of a call that asks for shards.
+enum Admission<S> {
+    Begun(Vec<Begun<S>>),
+    /// Calls hold what it needs.
+    Wait(EventListener),
+    /// Leases do, of so many bytes.
+    Busy(u64),
 }
 
 /// What a call that was admitted found.
@@ -130,11 +145,13 @@ impl<S: Clone> Drop for Running<S> {
 impl<S: Clone> Cache<S> {
     /// For shards of so many bytes, of which `budget` may be there, and `at_once` on their way.
     pub(crate) fn new(bytes: impl Iterator<Item = u64>, budget: u64, at_once: usize) -> Self {
-        let slots: Vec<_> = bytes.map(|bytes| Slot { bytes, users: 0, age: UNUSED, place: Place::Absent }).collect();
+        let slots: Vec<_> =
+            bytes.map(|bytes| Slot { bytes, users: 0, leases: 0, age: UNUSED, place: Place::Absent }).collect();
         let all = Bytes(slots.iter().map(|slot| slot.bytes).sum());
         let counts = Residency { shards: slots.len(), bytes: all, ..Residency::default() };
         let state = State {
             slots,
+            leased: 0,
             idle: BTreeMap::new(),
             idle_bytes: 0,
             newest: 0,
@@ -152,23 +169,25 @@ impl<S: Clone> Cache<S> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes that may be there.
-    pub(crate) fn budget(&self) -> u64 {
-        self.budget
+    /// Bytes that may be there beside what leases hold.
+    pub(crate) fn room(&self) -> u64 {
+        self.budget.saturating_sub(self.lock().leased)
     }
 
     /// Gives all of `shards`, each named once, after those that are not there were loaded by what `load` makes. They must fit
-    /// the budget together.
+    /// the budget together; `busy` is the error where leases leave too little of it, of the bytes of both.
     pub(crate) async fn acquire(
         self: &Arc<Self>,
         shards: Vec<usize>,
         purpose: Use,
         load: impl Fn(usize) -> Load<S>,
+        busy: impl FnOnce(Bytes, Bytes) -> ShardError,
     ) -> Result<Held<S>, ShardError> {
         let begun = loop {
             match self.begin(&shards, purpose, &load) {
-                Ok(begun) => break begun,
-                Err(changed) => changed.await,
+                Admission::Begun(begun) => break begun,
+                Admission::Wait(changed) => changed.await,
+                Admission::Busy(leased) => return Err(busy(Bytes(leased), Bytes(self.budget))),
             }
         };
         let mut held = Held { cache: self.clone(), shards, values: Vec::new(), purpose };
@@ -181,18 +200,17 @@ impl<S: Clone> Cache<S> {
     }
 
     /// Begins what a call needs, or says what to wait for before the next try.
-    fn begin(
-        &self,
-        shards: &[usize],
-        purpose: Use,
-        load: impl Fn(usize) -> Load<S>,
-    ) -> Result<Vec<Begun<S>>, EventListener> {
+    fn begin(&self, shards: &[usize], purpose: Use, load: impl Fn(usize) -> Load<S>) -> Admission<S> {
         let mut state = self.lock();
         if state.admit(shards, self.budget) {
-            return Ok(state.begin(shards, purpose, load));
+            return Admission::Begun(state.begin(shards, purpose, load));
+        }
+        let leased = state.leased_beside(shards);
+        if leased.saturating_add(state.bytes_of(shards)) > self.budget {
+            return Admission::Busy(leased);
         }
         // Before the lock is let go, so that no change is missed.
-        Err(self.changed.listen())
+        Admission::Wait(self.changed.listen())
     }
 
     /// Waits for a load and notes what became of it.
@@ -309,10 +327,24 @@ impl<S: Clone> State<S> {
         admitted
     }
 
+    fn bytes_of(&self, shards: &[usize]) -> u64 {
+        shards.iter().map(|shard| self.slots[*shard].bytes).sum()
+    }
+
+    /// Bytes of the shards that leases hold and those are not.
+    fn leased_beside(&self, shards: &[usize]) -> u64 {
+        let own = shards.iter().map(|shard| &self.slots[*shard]).filter(|slot| slot.leases > 0);
+        self.leased - own.map(|slot| slot.bytes).sum::<u64>()
+    }
+
     /// Begins the loads of those that are absent.
     fn begin(&mut self, shards: &[usize], purpose: Use, load: impl Fn(usize) -> Load<S>) -> Vec<Begun<S>> {
         let begin = |&shard: &usize| {
             let slot = &mut self.slots[shard];
+            if purpose == Use::Lease {
+                slot.leases += 1;
+                self.leased += if slot.leases == 1 { slot.bytes } else { 0 };
+            }
             match &slot.place {
                 Place::Resident(value) => {
                     self.counts.hits += 1;
@@ -364,8 +396,12 @@ impl<S: Clone> State<S> {
     /// the lock.
     fn leave(&mut self, shard: usize, purpose: Option<Use>) -> Option<Place<S>> {
         let slot = &mut self.slots[shard];
+        if purpose == Some(Use::Lease) {
+            slot.leases -= 1;
+            self.leased -= if slot.leases == 0 { slot.bytes } else { 0 };
+        }
         // A scan leaves each shard as old as it was.
-        if purpose == Some(Use::Lookup) || slot.age == UNUSED && purpose.is_some() {
+        if matches!(purpose, Some(Use::Lookup | Use::Lease)) || slot.age == UNUSED && purpose.is_some() {
             self.newest += 1;
             slot.age = self.newest;
         }

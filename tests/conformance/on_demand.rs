@@ -184,6 +184,18 @@ fn d04_what_is_needed(backend: &Backend) {
     let all: Vec<u32> = (0..640).rev().collect();
     verify(&[Lookup::HOST_F32], &engine, &table, &fixture, &Batch::U32(all), IdPolicy::Error);
     within(&engine, &table);
+    // So it is in what room leases leave; where they leave none, it says so, and does not wait.
+    let lease = table.lease_blocking(&[5_u32, 100, 200, 300]).expect("four shards");
+    verify(&[Lookup::HOST_F32], &engine, &table, &fixture, &Batch::U32((0..640).collect()), IdPolicy::Error);
+    table.score_blocking(&values(16, 1), Metric::Dot, ..).expect("scores");
+    let last = table.lease_blocking(&[400_u32]).expect("the fifth");
+    verify(&[Lookup::HOST_F32], &engine, &table, &fixture, &Batch::U32(vec![300, 400]), IdPolicy::Error);
+    let error = table.gather_blocking(&[5_u32, 639], IdPolicy::Error).expect_err("no room");
+    assert!(error.to_string().contains("leases hold"), "{error}");
+    let error = table.lease_blocking(&[639_u32]).expect_err("no room");
+    assert!(matches!(error, GatherError::CacheBusy { .. }), "{error}");
+    drop((lease, last));
+    table.gather_blocking(&[5_u32, 639], IdPolicy::Error).expect("rows");
 
     let options = OnDemand { budget: Some(Bytes(4095)), ..options };
     let error = engine.load_on_demand(fixture.encoded, &options).expect_err("no shard fits");

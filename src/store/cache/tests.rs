@@ -54,6 +54,12 @@ impl World {
     }
 }
 
+/// The error where leases leave no room.
+fn busy(leased: Bytes, budget: Bytes) -> ShardError {
+    let cause = Arc::new(ShardCause::Leased { leased, budget });
+    ShardError { table: "t".to_owned(), shard: None, rows: 0..1, cause }
+}
+
 fn cache(shards: usize, budget: u64) -> Arc<Cache<Shard>> {
     Arc::new(Cache::new((0..shards).map(|_| 10), budget, 2))
 }
@@ -67,7 +73,7 @@ fn the_oldest_goes_first_and_never_one_in_use() {
     let (cache, world) = (cache(6, 30), Arc::new(World::default()));
     let acquire = |shards: &[usize], purpose| {
         let load = |number| world.load(&cache, number, false);
-        pollster::block_on(cache.acquire(shards.to_vec(), purpose, load)).unwrap()
+        pollster::block_on(cache.acquire(shards.to_vec(), purpose, load, busy)).unwrap()
     };
     drop(acquire(&[0, 1, 2], Use::Lookup));
     drop(acquire(&[0], Use::Lookup));
@@ -96,10 +102,10 @@ fn the_oldest_goes_first_and_never_one_in_use() {
 fn a_call_that_does_not_fit_waits_for_those_before_it() {
     let (cache, world) = (cache(4, 20), Arc::new(World::default()));
     let load = |number| world.load(&cache, number, false);
-    let held = pollster::block_on(cache.acquire(vec![0, 1], Use::Lookup, load)).unwrap();
+    let held = pollster::block_on(cache.acquire(vec![0, 1], Use::Lookup, load, busy)).unwrap();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| {
-            let held = pollster::block_on(cache.acquire(vec![2, 3], Use::Lookup, load)).unwrap();
+            let held = pollster::block_on(cache.acquire(vec![2, 3], Use::Lookup, load, busy)).unwrap();
             held.values().iter().map(|shard| shard.number).collect::<Vec<_>>()
         });
         std::thread::sleep(Duration::from_millis(20));
@@ -128,7 +134,8 @@ fn any_calls_of_several_threads() {
                     let first = random(SHARDS);
                     let shards: Vec<usize> = (0..1 + random(5)).map(|at| (first + at) % SHARDS).collect();
                     let purpose = if random(3) == 0 { Use::Scan } else { Use::Lookup };
-                    let acquired = cache.acquire(shards.clone(), purpose, |number| world.load(cache, number, true));
+                    let acquired =
+                        cache.acquire(shards.clone(), purpose, |number| world.load(cache, number, true), busy);
                     match random(4) {
                         0 => {
                             let limited = futures_util::future::select(
@@ -159,4 +166,29 @@ fn any_calls_of_several_threads() {
     drop(state);
     assert_eq!(cache.evict(0..SHARDS), counts.resident_bytes.0);
     assert_eq!(world.alive.load(Ordering::SeqCst), 0);
+}
+
+/// Nobody waits for a lease: what finds no room beside it fails, and what does goes on.
+#[test]
+fn leases_are_not_waited_for() {
+    let (cache, world) = (cache(6, 30), Arc::new(World::default()));
+    let acquire = |shards: &[usize], purpose| {
+        let load = |number| world.load(&cache, number, false);
+        pollster::block_on(cache.acquire(shards.to_vec(), purpose, load, busy))
+    };
+    let lease = acquire(&[0, 1], Use::Lease).unwrap();
+    let again = acquire(&[1], Use::Lease).unwrap();
+    assert_eq!(cache.room(), 10);
+    drop(acquire(&[2], Use::Lookup).unwrap());
+    drop(acquire(&[0, 1, 3], Use::Lookup).unwrap());
+    for purpose in [Use::Lookup, Use::Scan, Use::Lease] {
+        let Err(error) = acquire(&[2, 3], purpose) else { panic!("{purpose:?} finds room") };
+        assert!(matches!(*error.cause, ShardCause::Leased { leased: Bytes(20), budget: Bytes(30) }), "{error}");
+    }
+    drop(lease);
+    assert_eq!(cache.room(), 20);
+    drop(acquire(&[2, 3], Use::Lookup).unwrap());
+    drop(again);
+    assert_eq!(cache.room(), 30);
+    drop(acquire(&[2, 3, 4], Use::Lease).unwrap());
 }

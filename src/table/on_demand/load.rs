@@ -137,8 +137,13 @@ impl Loader {
                 ShardCause::Deadline { deadline: self.retry.deadline, attempts, last }
             }
         };
-        let shard = &self.shards[number];
         tracing::debug!(table = self.source.name(), shard = number, %cause, "shard not loaded");
+        self.error(number, cause)
+    }
+
+    /// The error for a shard.
+    pub(super) fn error(&self, number: usize, cause: ShardCause) -> ShardError {
+        let shard = &self.shards[number];
         ShardError {
             table: self.source.name().to_owned(),
             shard: Some(number),

@@ -30,7 +30,7 @@ use load::{Home, Loader, Resident};
 
 use super::{Lease, tiers::Tiers};
 use crate::{
-    error::{GatherError, ShardError, TableError},
+    error::{GatherError, ShardCause, ShardError, TableError},
     gpu::{Gpu, GpuShard},
     memory::{Ledger, Placement, Shard},
     scheme::{Part, RowSpan, TableSpec},
@@ -175,7 +175,7 @@ impl Shards {
 
     /// Loads `shards` where they are not there, and says how many of them are: the first, as many as the budget takes.
     async fn fetch(&self, shards: impl Iterator<Item = usize>) -> Result<usize, ShardError> {
-        let group = self.groups(shards, self.cache.budget()).next().unwrap_or_default();
+        let group = self.groups(shards, self.cache.room()).next().unwrap_or_default();
         let count = group.len();
         self.acquire(group, Use::Lookup).await?;
         Ok(count)
@@ -204,13 +204,13 @@ impl Shards {
         if let Some(tiers) = &self.tiers {
             return tiers.lease(rows).await;
         }
-        let needed = self.needed_by(rows);
-        let bytes = needed.iter().map(|shard| self.loader.home.bytes(&self.loader.shards[*shard]));
-        if bytes.sum::<u64>() > self.cache.budget() {
-            let table = self.loader.source.name().to_owned();
-            return Err(GatherError::CacheBusy { table, pages: self.placed().len() });
+        match self.acquire(self.needed_by(rows), Use::Lease).await {
+            Ok(held) => Ok(Lease::new(held.without_values())),
+            Err(ShardError { table, cause, .. }) if matches!(*cause, ShardCause::Leased { .. }) => {
+                Err(GatherError::CacheBusy { table, pages: self.placed().len() })
+            }
+            Err(error) => Err(error.into()),
         }
-        Ok(Lease::new(self.acquire(needed, Use::Lookup).await?.without_values()))
     }
 
     /// What tiers did so far.
@@ -240,7 +240,9 @@ impl Shards {
     }
 
     async fn acquire(&self, shards: Vec<usize>, purpose: Use) -> Result<Group, ShardError> {
-        self.cache.acquire(shards, purpose, |shard| self.loader.load(&self.cache, shard)).await
+        let first = shards.first().copied().unwrap_or_default();
+        let busy = |leased, budget| self.loader.error(first, ShardCause::Leased { leased, budget });
+        self.cache.acquire(shards, purpose, |shard| self.loader.load(&self.cache, shard), busy).await
     }
 
     /// Cuts `shards` into groups of at most `most` bytes, or one shard.

@@ -12,7 +12,7 @@ impl Shards {
         let within =
             shards.filter(|(_, shard)| shard.first_row < rows.end && rows.start < shard.first_row + shard.rows);
         // Most of what lookups use stays.
-        let groups = self.groups(within.map(|(number, _)| number), self.cache.budget() / 4);
+        let groups = self.groups(within.map(|(number, _)| number), self.cache.room() / 4);
         groups.flat_map(|group| group.chunks(self.at_once).map(<[usize]>::to_vec).collect::<Vec<_>>()).collect()
     }
 

@@ -53,7 +53,7 @@ impl Shards {
             end = range.end;
             range
         };
-        self.groups(plan.needed.iter().map(|needed| needed.shard), self.cache.budget()).map(group).collect()
+        self.groups(plan.needed.iter().map(|needed| needed.shard), self.cache.room()).map(group).collect()
     }
 
     async fn acquire_needed(&self, plan: &Plan, group: Range<usize>) -> Result<super::Group, ShardError> {
