@@ -38,6 +38,9 @@ pub(crate) enum Stamp {
     Devices(fn(&Backend)),
     /// Nothing: one test.
     Once(fn()),
+    /// One test, on systems that have what it needs; the first says what they lack.
+    #[cfg(feature = "journal")]
+    Where(fn() -> Result<(), String>, fn()),
     /// No test on this system, for that reason.
     Never(&'static str),
 }
@@ -101,6 +104,11 @@ fn stamp(case: &'static Case, backends: &[Wanted], trials: &mut Vec<Trial>) {
     let backends = || backends.iter().filter(move |wanted| !(devices_only && wanted.name == "host"));
     match case.stamp {
         Stamp::Once(run) => trials.push(Trial::test(case.name, move || attempt(case, "", "", run))),
+        #[cfg(feature = "journal")]
+        Stamp::Where(has, run) => trials.push(Trial::ignorable_test(case.name, move || match has() {
+            Ok(()) => attempt(case, "", "", run).map(|()| Completion::Completed),
+            Err(reason) => Ok(Completion::ignored_with(reason)),
+        })),
         Stamp::Never(reason) => {
             trials.push(Trial::ignorable_test(case.name, move || Ok(Completion::ignored_with(reason))));
         }

@@ -22,15 +22,7 @@ use crate::{
 
 pub(crate) const CASES: &[Case] = &[
     Case { name: "k01_kills", operation: "write", stamp: Stamp::Once(k01_kills) },
-    Case {
-        name: "k02_a_full_disk",
-        operation: "write",
-        stamp: if cfg!(target_os = "linux") {
-            Stamp::Once(k02_a_full_disk)
-        } else {
-            Stamp::Never("a small disk is a tmpfs of Linux")
-        },
-    },
+    Case { name: "k02_a_full_disk", operation: "write", stamp: Stamp::Where(mounts, k02_a_full_disk) },
 ];
 
 const ROWS: u32 = 64;
@@ -166,13 +158,28 @@ fn holds(table: &EncodedTable, row: u32, step: u64) -> bool {
     own.all(|same| same)
 }
 
+/// A command with mounts of its own.
+fn unshared() -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--mount"]);
+    command
+}
+
+/// Whether a small disk can be had: a tmpfs of Linux, that nobody else sees.
+fn mounts() -> Result<(), String> {
+    match unshared().args(["mount", "-t", "tmpfs", "tmpfs", "/mnt"]).output() {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(format!("no tmpfs: {}", String::from_utf8_lossy(&output.stderr).trim())),
+        Err(error) => Err(format!("no tmpfs by `unshare`: {error}")),
+    }
+}
+
 fn k02_a_full_disk() {
     let folder = tempfile::tempdir().expect("a folder");
     let program = std::env::current_exe().expect("this program");
     let script = "mount -t tmpfs -o size=400k tmpfs \"$0\" && exec \"$1\"";
-    let mut command = Command::new("unshare");
-    // A mount that nobody else sees.
-    command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script]).arg(folder.path()).arg(program);
+    let mut command = unshared();
+    command.args(["sh", "-c", script]).arg(folder.path()).arg(program);
     child::run_to_end(command.env(TASK, format!("full {}", folder.path().display())));
 }
 
