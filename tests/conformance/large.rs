@@ -135,13 +135,15 @@ fn a08_streamed(scheme: &Scheme, backend: &Backend) {
     let path = folder.path().join("streamed.safetensors");
     let whole = pollster::block_on(EncodedTable::read(&source)).expect("it fits host memory");
     io::save_table(&whole, None, &path).expect("a file");
-    let mut stream = io::TableStream::new(&engine, "streamed");
+    // Tests of other schemes have the same engine.
+    let name = format!("streamed {scheme}");
+    let mut stream = io::TableStream::new(&engine, &name);
     for piece in std::fs::read(&path).expect("its bytes").chunks(999_983) {
         pollster::block_on(stream.push(piece)).expect("room");
     }
     let (table, _) = stream.finish().expect("a table");
     assert_eq!((table.shards(), table.bytes()), (placement.shards().len(), placement.bytes()));
-    assert_eq!(engine.memory().live_at("table.streamed"), placement.bytes());
+    assert_eq!(engine.memory().live_at(&format!("table.{name}")), placement.bytes());
     let rows = Rows::new(&base);
     let count = source.spec().shape().rows();
     let ids: Vec<u32> = edges(&placement).into_iter().chain((0..2000).map(|at| at * 7919 % count)).collect();
